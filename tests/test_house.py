@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 82_800,
     "families": 198_120,
     "functions": 14_600,
-    "kernel": 133_600,
+    "kernel": 133_520,
     "language": 28_000,
     "model": 104_300,
     "noise": 10_500,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 349
+FILES = 348
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,

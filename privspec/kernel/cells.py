@@ -18,8 +18,8 @@ from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import Held, guarantees_of, judge_reports, judge_view, promise, reach_of_reports
 from privspec.kernel.promises import epsilon_of
-from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.terms import Table
+from privspec.kernel.worth.stated import judge_loss
 
 NOTE = "real-cells"
 CLASSES = ("", "all mechanisms that see the number itself")

@@ -15,7 +15,6 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, read
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Line, Question, verdict
-from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.rules import Hint, derive
 from privspec.kernel.strategies.sequences import (
     PRECISION,
@@ -30,6 +29,7 @@ from privspec.kernel.strategies.sequences import (
     noisy,
 )
 from privspec.kernel.terms import Structured
+from privspec.kernel.worth.stated import judge_lines, judge_loss
 
 NOISE = ("discrete-laplace",)
 CONDITIONAL, PLAIN = "entry given the model", ("entry", "record", "everything")

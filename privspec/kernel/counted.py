@@ -13,9 +13,9 @@ from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.losses import LOOKED_AT, ROWS, ZERO, FiniteLaws, PrivacyLoss, kept, response
 from privspec.kernel.moves import units_of
-from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out
 from privspec.kernel.strategies.dense import image
+from privspec.kernel.tables import Executed as Drawn
 from privspec.kernel.voting import Executed as Voted
 
 

@@ -10,9 +10,9 @@ from privspec.kernel.core.numbers import digits_down, fraction
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.quality.stated import OPTIMAL_GAP, near
-from privspec.kernel.quality.tables import Lagrangian
-from privspec.kernel.quality.tables_forms import Task
+from privspec.kernel.tables import Lagrangian
+from privspec.kernel.tables_forms import Task
+from privspec.kernel.worth.stated import OPTIMAL_GAP, near
 
 
 @dataclass(frozen=True, slots=True)

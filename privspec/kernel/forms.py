@@ -5,9 +5,9 @@ from __future__ import annotations
 from privspec.kernel.core.problem import Rules
 
 HOMES = {
-    "linear": ("placed", "PlacedRules"),
+    "linear": ("linear", "LinearRules"),
     "statistics": ("statistics", "Statistics"),
-    "table": ("quality.tables", "Tables"),
+    "table": ("tables", "Tables"),
     "votes": ("voting", "VoteRules"),
     "priced": ("priced", "PricedRules"),
     "chain": ("chains", "ChainRules"),

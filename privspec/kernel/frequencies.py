@@ -18,9 +18,9 @@ from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import Held, Promise, guarantees_of, judge_reports, promise, reach_of_reports
 from privspec.kernel.promises import Question, epsilon_of
-from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import NOBODY
+from privspec.kernel.worth.stated import judge_lines, judge_loss
 
 NOTE = "local-histograms"
 AMONG = "all unbiased estimates from one report of each party"

@@ -21,10 +21,10 @@ from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, Question, Verdict, verdict
-from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth.stated import judge_lines, judge_loss
 
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")

@@ -32,7 +32,6 @@ from math import prod
 
 from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
-from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.chains import FINEST, variance
 from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
@@ -45,7 +44,6 @@ from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import Law, Strategy
 from privspec.kernel.participation import wrong_person
 from privspec.kernel.promises import Line, keeps
-from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rows import identity
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import residuals
@@ -53,6 +51,8 @@ from privspec.kernel.strategies.dense import products
 from privspec.kernel.strategies.residuals import Subset
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.traces import largest_mu_squared
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 PURE = "additive noise of the same pure epsilon, unbiased"

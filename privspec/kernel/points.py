@@ -19,9 +19,9 @@ from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whol
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.promises import Line, Question, epsilon_of, verdict
-from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.terms import Pick, Term
 from privspec.kernel.trust import CURATOR, NOBODY
+from privspec.kernel.worth.stated import judge_lines, judge_loss
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 NOTE = "real-points"

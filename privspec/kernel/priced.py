@@ -12,10 +12,10 @@ from fractions import Fraction
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Bound, Frame, Guarantee, PlanUnderCheck, Rules, Share, View
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
-from privspec.kernel.placed import PlacedRules
-from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
-from privspec.kernel.quality.stated import judge_loss
-from privspec.kernel.quality.tables import Executed, Tables, among, contrasts, lower_bound
+from privspec.kernel.linear import LinearRules
+from privspec.kernel.tables import Executed, Tables, among, contrasts, lower_bound
+from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.traces import Proof, prove, shown
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
@@ -110,7 +110,7 @@ class Priceable:
 class PriceableLinear(Priceable):
     """Linear answers."""
 
-    rules = PlacedRules()
+    rules = LinearRules()
     claims = ("views", "bound")
 
     def free(self, executed: object) -> bool:

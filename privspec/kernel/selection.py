@@ -33,11 +33,11 @@ from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, Question, epsilon_of, verdict
-from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table
-from privspec.kernel.thresholds import Averaged, Sought, averaged
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth.averages import Averaged, Sought, averaged
+from privspec.kernel.worth.stated import judge_loss
 
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"

@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor, sinh, sqrt
 
-from privspec.kernel.allowed import largest_mu_squared, mass, sent
 from privspec.kernel.core.linear import Release, read_matrix
 from privspec.kernel.core.numbers import ZERO, exp_down, exp_up
 from privspec.kernel.core.problem import Guarantee, Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
-from privspec.kernel.quality.tables import Lagrangian, contrasts, lower_bound
-from privspec.kernel.quality.tables_forms import Contrast, Task
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
 from privspec.kernel.selection import least as least_of
-from privspec.kernel.shifts import SCOPE as SHIFTS
-from privspec.kernel.shifts import by_law
+from privspec.kernel.tables import Lagrangian, contrasts, lower_bound
+from privspec.kernel.tables_forms import Contrast, Task
 from privspec.kernel.voting import Executed as Voted
 from privspec.kernel.voting import Total, bounds
+from privspec.kernel.worth.shifts import SCOPE as SHIFTS
+from privspec.kernel.worth.shifts import by_law
+from privspec.kernel.worth.traces import largest_mu_squared, mass, sent
 
 BOXES = 2**12
 """Most boxes of one bound."""

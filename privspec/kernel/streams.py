@@ -21,7 +21,6 @@ from math import prod
 
 from flint import arb, ctx, fmpz, fmpz_poly
 
-from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import InputLayout, Released
 from privspec.kernel.core.numbers import ball, end
@@ -29,12 +28,13 @@ from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit
 from privspec.kernel.core.reading import JsonNode, Refused, Size, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.promises import Line, keeps
-from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.traces import largest_mu_squared
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")

@@ -30,10 +30,10 @@ from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.losses import TIGHT, ZERO, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict
-from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.rules import Hint
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 from privspec.kernel.terms import Independent, Term, Times
+from privspec.kernel.worth.stated import OPTIMAL_GAP, near
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.tables import Compared
-from privspec.kernel.quality.tables_forms import Fairness
-from privspec.kernel.quality.tables_forms import Votes as Manipulation
+from privspec.kernel.tables_forms import Fairness
+from privspec.kernel.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
 from privspec.model.pointwise import Chances, Grid, Pointwise, RowLaws

@@ -16,8 +16,8 @@ from privspec.core.records import dataclass, field
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.kernel.measures import LIPSCHITZ
-from privspec.kernel.quality.tables_forms import Fairness
-from privspec.kernel.quality.tables_forms import Votes as Manipulation
+from privspec.kernel.tables_forms import Fairness
+from privspec.kernel.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, reached, walk

@@ -15,7 +15,7 @@ from privspec.execute.family import simulate
 from privspec.families.gaussian.stepped import law_of
 from privspec.kernel import judge
 from privspec.kernel.laws.staircase import Stepped
-from privspec.kernel.shifts import ADDITIVE, ALONE, EVERY
+from privspec.kernel.worth.shifts import ADDITIVE, ALONE, EVERY
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.stepped import SteppedNoise, stepped
 from tests.kernel.test_shifts import NUMBER, SIZE, SQUARE, plan_text

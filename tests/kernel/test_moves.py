@@ -11,11 +11,11 @@ import pytest
 from flint import fmpq, fmpq_mat
 from scipy.optimize import linprog
 
-from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.worth.traces import gauge, owners_of
 
 F = Fraction
 Ends = tuple[Fraction, Fraction]

@@ -19,13 +19,13 @@ from privspec.api import Problem
 from privspec.core.diagnostics import VerificationError
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
-from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import ContributionBound, of_person
 from privspec.kernel.strategies import dense
 from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.worth.traces import gauge, owners_of
 from privspec.plan import Plan
 from tests.plans import Document, resign, solved_text
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.sizes import cbrt_down
+from privspec.kernel.worth.traces import cbrt_down
 from tests.plans import Document, resign, solved_text
 
 SPEC = """\

@@ -31,7 +31,7 @@ from privspec.kernel.selection import (
     tables_of,
     worst_ranks,
 )
-from privspec.kernel.thresholds import Sought, averaged
+from privspec.kernel.worth.averages import Sought, averaged
 from privspec.model.voting import lottery_of
 from privspec.plan import Plan
 from tests.plans import mutate, solved_text

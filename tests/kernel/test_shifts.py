@@ -16,7 +16,7 @@ from privspec.kernel.core.linear import read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
-from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, ByLaw, by_law, least
+from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, ByLaw, by_law, least
 from tests.plans import mutate, resign, solved_text
 
 NUMBER = """

@@ -15,7 +15,8 @@ import pytest
 from privspec.execute.family import simulate
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.sizes import Worth, laplace_size, laplace_tail
+from privspec.kernel.worth.sizes import laplace_size, laplace_tail
+from privspec.kernel.worth.traces import Worth
 from tests.plans import Document, resign, solved_text
 
 SPEC = """\

@@ -18,9 +18,9 @@ from privspec.core.diagnostics import PrivspecError, SpecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.execute.family import simulate
 from privspec.kernel import judge
-from privspec.kernel.allowed import charged, together
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.strategies.dense import farthest, of_vectors
+from privspec.kernel.worth.traces import charged, together
 from tests.kernel.test_participation import patterns
 from tests.plans import Document, resign, solved_text
 

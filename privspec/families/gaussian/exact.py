@@ -31,12 +31,12 @@ from privspec.kernel.core.linear import Difference, Places, Release, read_linear
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, enters, loads, placed, together
 from privspec.kernel.moves import units_of
-from privspec.kernel.placed import SCOPE, loads, placed
-from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
 from privspec.kernel.rows import covariance, doubles
-from privspec.kernel.shifts import shifted
 from privspec.kernel.strategies.dense import VERTICES
+from privspec.kernel.worth.shifts import shifted
+from privspec.kernel.worth.traces import proved
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document
 from privspec.problem.linear import Sparse, grid_of

@@ -34,7 +34,7 @@ from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
-from privspec.kernel.quality.linear import Proof, prove, shown
+from privspec.kernel.worth.traces import Proof, prove, shown
 from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate

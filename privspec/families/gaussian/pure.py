@@ -36,7 +36,7 @@ from privspec.families.gaussian.release import (
     rounded_strategy,
 )
 from privspec.families.gaussian.sizes import laplace_limit, sized
-from privspec.kernel.quality.linear import SHORT
+from privspec.kernel.linear import SHORT
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw, lattice_of

@@ -18,7 +18,7 @@ from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.decision import Alternative
 from privspec.families.gaussian.problem import SOME, ProtectedView, amounts
-from privspec.kernel.quality.linear import COUNT
+from privspec.kernel.linear import COUNT
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise

@@ -19,7 +19,7 @@ from privspec.core.sparse import SparseMatrix
 from privspec.families.gaussian.problem import NORMAL, Problem
 from privspec.families.gaussian.release import Candidate, LinearRelease
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.sizes import laplace_size, laplace_tail
+from privspec.kernel.worth.sizes import laplace_size, laplace_tail
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.linear_lowering import Limit

@@ -37,8 +37,8 @@ from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
-from privspec.kernel.shifts import SCOPE, reach, shown
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth.shifts import SCOPE, reach, shown
 from privspec.model.measures import Personalised
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of

@@ -53,7 +53,7 @@ from privspec.kernel.selection import (
     units_of,
     worst_ranks,
 )
-from privspec.kernel.thresholds import Sought
+from privspec.kernel.worth.averages import Sought
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of

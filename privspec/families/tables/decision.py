@@ -30,8 +30,8 @@ from privspec.families.tables.system import (
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table as Executed
-from privspec.kernel.quality.tables import contrasts, lower_bound
-from privspec.kernel.quality.tables_forms import Task
+from privspec.kernel.tables import contrasts, lower_bound
+from privspec.kernel.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
 from privspec.problem import form

@@ -26,8 +26,8 @@ from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import PriceableTable, Priced, least
-from privspec.kernel.quality.tables import Executed, among
-from privspec.kernel.quality.tables_forms import Task
+from privspec.kernel.tables import Executed, among
+from privspec.kernel.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, measure_of

@@ -21,7 +21,7 @@ from privspec.kernel.core.problem import AskedMeasure, Obligation
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.divergences import Condition as AskedOfLaws
 from privspec.kernel.divergences import Curved, HockeyStick
-from privspec.kernel.quality.tables_forms import Fairness, Votes
+from privspec.kernel.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
 from privspec.problem.form import Problem
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Costs, Table, Variation, fractions, laws_of

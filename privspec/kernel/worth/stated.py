@@ -68,3 +68,8 @@ def judge_lines(case: PlanUnderCheck, found: list[Line], spare: Fraction, *, sta
         over = f", met to within {float(value / limit - 1):.0e} of it" if value > limit > 0 else ""
         text = f"line {line}: {float(value):.9g}, asked for at most {float(limit):.9g}{over}"
         case.says("accuracy", value <= limit * (1 + spare), text, number)
+
+
+def listed(names: list[str]) -> str:
+    """Names, the last two with an "and"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -17,8 +17,8 @@ from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, Rules
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
-from privspec.kernel.quality.stated import judge_lines, judge_loss
-from privspec.kernel.quality.tables_forms import Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.worth.stated import judge_lines, judge_loss
 
 GRID = 160
 ONE = 1 << GRID

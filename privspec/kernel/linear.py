@@ -1,16 +1,11 @@
 """What additive noise is worth, from what is executed: averages, losses, covariances, places of noise; lower bounds.
 
-Bounds come from witnesses; never factor, multiply. For differences f of neighbours, what is seen moves by T f. Noise of
-covariance S that meets a requirement has (T f)' S^+ (T f) <= mu^2, so for every z: mu^2 >= 2 z'T f - z'S z. With the
-error terms E (each of weight w) in place of what is seen, and columns z, f of matrices Z, F:
-
-    sum of w E[error^2] >= tr(Z' E T F)^2 / (kappa P)    wherever  Z Z' <= kappa diag(w).
-
-P is the sum over columns of mu^2 times the squared gauge of f (f lies in that multiple of the convex hull of the
-differences). The witness is Z = diag(sqrt w) U, or Z = diag(w) E T X; the defect of U, or of X'(E T)' w (E T) X, from
-orthonormal columns (or rows) in Frobenius norm bounds kappa. Noise confined to columns m_k of cost c_k needs only
-sum (m_k'z)^2 <= kappa c_k for each k. Accuracy lines join the loss at their prices, which are paid back at the end.
-The compiler states figures by these functions too; noise of irrational variance is known to 128 bits.
+The compiler states figures by these functions too; noise of irrational variance is known to 128 bits. Bounds are those
+of worth/traces and worth/shifts, and one of Laplace noise at places that are named: whoever sees an output that shows
+one noisy number alone knows that number. Independent noise of scales b keeps a line of pure epsilon only if the sum of
+|v_j| / b_j is at most epsilon for how far v each difference moves the numbers, and so for mixtures s of them; sum c_j 2
+b_j^2 is then at least 2 (sum (c_j s_j^2)^(1/3))^3 / epsilon^2 (Hölder), and of sizes of errors, each of one noise, sum
+c_j b_j at least (sum (c_j s_j)^(1/2))^2 / epsilon.
 """
 
 from __future__ import annotations
@@ -21,19 +16,20 @@ from fractions import Fraction
 from flint import fmpq
 
 from privspec.kernel import rows as matrices
-from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
-from privspec.kernel.core.linear import COUNTED, InputLayout, Linear, Matrix, Measured, Release, read_matrix
+from privspec.kernel.core.linear import InputLayout, Linear, Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
-from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, Rules, View
-from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
-from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
-from privspec.kernel.shifts import of_any_law
-from privspec.kernel.sizes import Worth, expected_sizes, laplace_variance, priced_terms, size_up, worth
-from privspec.kernel.strategies.dense import Dense, chosen_rows, products
-
-ZERO = Fraction(0)
+from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.measures import PURE
+from privspec.kernel.moves import units_of
+from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
+from privspec.kernel.strategies.dense import Dense, chosen_rows
+from privspec.kernel.worth.shifts import SCOPE as SHIFTS
+from privspec.kernel.worth.shifts import shifted
+from privspec.kernel.worth.sizes import expected_sizes, laplace_variance, size_up
+from privspec.kernel.worth.stated import CLOSE, judge_lines, judge_loss, listed
+from privspec.kernel.worth.traces import cbrt_down, proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,10 @@ class LinearRules(Rules):
     def judge(self, case: PlanUnderCheck) -> object:
         release, value, words = self.measured(case)
         bound = case.claims.fields("views", "bound")[1]
-        derived, classes = (None, ("",)) if bound.absent else proved(case.frame, release, bound)
+        derived, classes = None, tuple[str, ...](("",))
+        if not bound.absent:
+            scope = dict(bound.entries()).get("scope", bound)
+            derived, classes = BOUNDS.get(str(scope.value), proved)(case.frame, release, bound)
         judge_loss(case, value, derived, classes, "such mechanism", words)
         return release
 
@@ -286,111 +285,67 @@ def _times(stated: Rows, noise: Rows) -> list[Fraction]:
     return found
 
 
-def listed(names: list[str]) -> str:
-    """Names, the last two with an "and"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+# --- Laplace noise at places that are named --------
+
+SCOPE = "laplace"
 
 
-Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, JsonNode]], tuple[str, ...]]
-"""The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
+def placed(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
+    """What the weights of the units of a line prove of the loss, and the words for the mechanisms that it is about."""
+    _, number, weights = item.fields("scope", "requirement", "weights")
+    line = number.integer(0, len(frame.obligations) - 1)
+    costs, moves = loads(frame, release, line)
+    shares = [one.exact(0) for one in weights.items(len(moves))]
+    if sum(shares) > 1:
+        raise weights.wrong("are more than one together")
+    moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), ZERO) for j in range(len(costs))]
+    epsilon, pairs = frame.obligations[line].measure.figures({})["epsilon"], list(zip(costs, moved, strict=True))
+    words = (f"independent Laplace noise at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
+    if release.problem.errors.sizes:
+        return sum((sqrt_down(cost * size) for cost, size in pairs), ZERO) ** 2 / epsilon, words
+    return 2 * sum((cbrt_down(cost * size**2) for cost, size in pairs), ZERO) ** 3 / epsilon**2, words
 
 
-def proved(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
-    """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
-    proof = prove(frame, release, item)
-    return of_any_law(frame, release, item, shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3])
+def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], list[list[Fraction]]]:
+    """What the squared noise in each number costs, and how far each unit moves each number that shows by itself.
 
-
-def shown(frame: Frame, release: Release, proof: Proof, stated: list[JsonNode]) -> Fraction:
-    """What a proof shows at the amounts of a frame, with the mu that is stated for each of its masses."""
-    (found, paid, masses, _), pure = proof, not release.noise.gaussian
-    pairs = zip(masses, stated, strict=True)
-    power = sum(m * largest_mu_squared(frame.obligations[o].measure, pure, mu) for (o, m, _), mu in pairs)
-    return found.at(Fraction(power)) - paid
-
-
-def prove(frame: Frame, release: Release, item: JsonNode) -> Proof:
-    """That the loss of noise like that of a release is at least worth.at(sum of masses times mu^2) - paid."""
-    block, noise, pure = release.problem, release.noise, not release.noise.gaussian
-    scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
-    differences, vectors, slack = others
-    asked = priced_terms(block, shares, prices, pure)
-    errors, weights = asked.errors, asked.weights
-    image, sites = errors.of(block.target), block.sites or ()
-    words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
-    # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
-    own, confined = [] if errors.rows is None else errors.rows.tolist(), None
-    needs = [{i for i, v in enumerate(row) if v} for row in own] or [{i} for i in range(block.size)]
-    if scope.value in ("errors", "parties")[: 1 if pure else 2]:
-        moved = weighed([sqrt_down(weight) for weight in weights], image)
-    elif scope.value == "inputs":
-        needs, moved = [set().union(*needs)] * block.inputs, gram(image, weights)
-    elif asked.sizes:
-        raise scope.wrong("is not what a sum of sizes is bounded in")
-    elif scope.value == "sites" and sites and not pure:
-        words = (f"independent Gaussian noise at {listed([name for name, *_ in sites])}, unbiased",)
-        maps = beside([one for _, one, _ in sites])
-        needs, moved = [{i} for i in range(block.size)], laid_out(block.target)
-        confined = maps, laid_out(errors.of(maps))
-    elif scope.value == "messages" and frame.trust.means.alone and not pure:
-        words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
-        needs, confined = [set() for _ in range(block.inputs)], (moved, laid_out(image))
-    else:
-        raise scope.wrong("is not what the problem confines noise to")
-    if not prices.absent:
-        words = tuple(f"{word}, within the accuracy lines" for word in words)
-    parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, JsonNode]](), dict[int, range]()
-    for one in differences.items():
-        number, mu, given = one.fields("requirement", "mu", "columns")
-        o = number.integer(0, len(frame.obligations) - 1)
-        if o in spans:
-            raise number.wrong("stands twice")
-        part = read_matrix(given, given.extents(2)[0], block.inputs)
-        masses.append((o, mass(block, block.surely(o), part, given, sent(scope.value, frame, block, part)), mu))
-        size = sum(one.nrows() for one in parts)
-        spans[o] = range(size, size + part.nrows())
-        parts.append(part)
-    columns = stacked([Matrix(0, block.inputs), *parts])
-    found = read_matrix(vectors, len(needs), columns.nrows())
-    for o, span in spans.items():
-        visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), map(id, needs), strict=True)
-        hidden = {key for key, need in dict(zip(map(id, needs), needs, strict=True)).items() if not need <= visible}
-        if any(any(row[span.start : span.stop]) for row, key in rows if key in hidden):
-            raise vectors.wrong("uses what an observer does not see")
-    through, times = asked.sizes and scope.value == "inputs", sent(scope.value, frame, block, columns, found)
-    left, right = (weighed(weights, image) * found, image) if through else (found, moved)
-    traces = products(left, laid_out(right * weighed(times, columns).transpose()))
-    if sum(traces) < 0:
-        raise vectors.wrong("points away from the differences")
-    if confined is None:
-        kappa = 1 + max(_defect(one, slack) for one in grams(scope.value, frame, block, columns, found, moved))
-    else:
-        slack.same(None)
-        loads = row_squares(confined[0].transpose() * found, [Fraction(1)] * columns.nrows())
-        costly = list(zip(loads, row_squares(confined[1].transpose(), weights), strict=True))
-        if any(load and not cost for load, cost in costly):
-            raise vectors.wrong("rests on noise that costs nothing")
-        kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
-    words = among(scope.value, frame, words, pure)
-    return worth(asked, traces, kappa * noise.honest / noise.parties), asked.paid, masses, words
-
-
-def _defect(gram: Matrix, slack: JsonNode) -> Fraction:
-    """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
-    off = gram - identity(gram.nrows())
-    if not slack.absent:
-        free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
-        off += free * free.transpose()
-    return sqrt_up(sum(products(off, off), ZERO))
-
-
-def _pure_words(block: Linear) -> tuple[str, ...]:
-    """What a bound for pure epsilon is about: where all differences start from one world, every unbiased mechanism.
-
-    Single numbers all rise from their lower ends, and records come to, or move between, cells that hold some.
+    Raises: Refused where a number that costs something does not show by itself, or units are not made of numbers.
     """
-    units = [one for some in block.differences for one in some if one.parts[0].shape not in COUNTED]
-    single = all(one.count == len(one.parts) == one.parts[0].length == 1 for one in units)
-    records = all(one.records is None for one in block.held)
-    every = ("all unbiased mechanisms of the same pure epsilon",) if single and records else ()
-    return (*every, "additive noise of the same pure epsilon, unbiased")
+    block, asked = release.problem, frame.obligations[line]
+    if not block.sites or block.worst or frame.trust.means.public or asked.measure.common is not PURE:
+        raise Refused("the problem does not confine noise to places under one line of pure epsilon")
+    if any(copies != 1 for *_, some in block.sites for copies in some):
+        raise Refused("numbers that are added up have no place of their own")
+    noise = beside([one for _, one, _ in block.sites])
+    costs = _costs(block.errors, laid_out(block.errors.of(noise)))
+    shows: dict[int, tuple[int, Fraction]] = {}
+    for i in block.rows_of(asked.seen):
+        used = [j for j in range(noise.ncols()) if noise[i, j]]
+        if len(used) == 1:
+            shows[used[0]] = i, abs(fraction(noise[i, used[0]]))
+    if any(cost and j not in shows for j, cost in enumerate(costs)):
+        raise Refused("some noise does not show by itself")
+    units = [pieces for one in block.surely(line) for pieces, _ in units_of(one, block.places).units]
+    if any(piece.shape != "box" for pieces in units for piece in pieces):
+        raise Refused("units are not made of numbers that move by themselves")
+    found, target = list[list[Fraction]](), laid_out(block.target)
+    for pieces in units:
+        step = [(k, piece.amount * share) for piece in pieces for edge in piece.edges for k, share in edge]
+        own = {j: sum((fraction(target[i, k]) * v for k, v in step), ZERO) / a for j, (i, a) in shows.items()}
+        found.append([abs(own.get(j, ZERO)) for j in range(len(costs))])
+    return costs, found
+
+
+def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
+    """What the square of each noise costs; its size, where sizes of errors are added up."""
+    if not errors.sizes:
+        return list(map(fraction, row_squares(moved.transpose(), list(errors.weights))))
+    rows = [[abs(fraction(v)) for v in row] for row in moved.tolist()]
+    if any(sum(map(bool, row)) > 1 for row in rows):
+        raise Refused("the size of an error of several noises is not a sum of theirs")
+    pairs = zip(errors.weights, rows, strict=True)
+    return [sum(column, ZERO) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]
+
+
+BOUNDS = {SCOPE: placed, SHIFTS: shifted}
+"""Bounds by their scope, beside those of quadratic forms."""

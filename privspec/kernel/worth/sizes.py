@@ -1,28 +1,21 @@
-"""Expected sizes of errors under additive noise, sizes that errors do not pass, and what no Gaussian noise is below.
+"""Expected sizes of errors under additive noise, and sizes that errors do not pass.
 
 A normal error of variance S is of size sqrt(2 S / pi) on average. Laplace noise of scales b on the multiples of a grid:
 one of them is of size grid / sinh(grid / b); several on one lattice by the integral of (1 - phi(t)) / (1 - cos t), phi
 their characteristic function; several on a lattice next to which they are wide by partial fractions, scales that are
 the same set apart upwards, which only raises the figure. A K-norm vector of k numbers has a radius of law Gamma(k).
-
-Bounds: a proof for squares, Z with Z Z' <= kappa diag(u), proves sum C_j^2 / (u_j S_j) <= kappa P for the trace C_j of
-each error term (scale the rows of Z one by one); so sum w_j sqrt(S_j) >= (sum (w_j C_j / sqrt(u_j))^(2/3))^(3/2) /
-sqrt(kappa P) by Hölder. With lines at prices beside it, the same by a multiplier (noise/notes/sizes.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from flint import acb, arb, ctx, fmpq, fmpq_mat
+from flint import acb, arb, ctx, fmpq
 
-from privspec.kernel.allowed import variance_of_size_up, variance_up
-from privspec.kernel.core.linear import Linear, Matrix, Measured, Release
-from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down
-from privspec.kernel.core.reading import JsonNode, Refused
-from privspec.kernel.rows import laid_out
+from privspec.kernel.core.linear import Matrix, Measured, Release
+from privspec.kernel.core.numbers import ball, end, fraction, rational
+from privspec.kernel.core.reading import Refused
 
 ZERO = Fraction(0)
 BITS = 128
@@ -270,135 +263,3 @@ def _tail(scales: list[Fraction], tail: Fraction) -> Fraction:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-# --- bounds -------------------------------------------------------------------------------------------
-
-
-def of_squares(errors: Measured, most: Fraction, chance: Fraction | None) -> tuple[list[Fraction], Fraction]:
-    """An accuracy line of normal errors as one of squares: weights, and what their sum may be at most, rounded up."""
-    if errors.sizes:
-        return [w * w for w in errors.weights], variance_of_size_up(most)
-    return list(errors.weights), most if chance is None else variance_up(most, chance)
-
-
-def normal_size() -> Fraction:
-    """At most the size of a standard normal error."""
-    with ctx.workprec(2 * BITS):
-        return end((2 / arb.pi()).sqrt().lower())
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The error terms of a proof: those of the loss, then those of lines at prices, which cost `paid` together.
-
-    `weights`, in place of those of `errors`: of the squares that the proof is about; `sizes`: w^2 for every term of
-    which sizes w |e| are added up, in normal sizes; `root`: whether the loss is the root of what the proof shows.
-    """
-
-    errors: Measured
-    weights: list[Fraction]
-    paid: Fraction
-    sizes: list[Fraction]
-    root: bool
-
-
-def priced_terms(block: Linear, shares: JsonNode, prices: JsonNode, pure: bool) -> Terms:
-    """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
-
-    Of a worst case the terms share their weights; of a sum of sizes they have those that are given.
-    """
-    errors, sizes = block.errors, list[Fraction]()
-    more, weights, paid = list[Measured](), list(errors.weights), ZERO
-    if errors.sizes and pure:
-        raise shares.wrong("are of a loss for which no bound is known")
-    root = bool(errors.sizes and (block.worst or len(weights) == 1))
-    if errors.sizes:
-        sizes = [w * w * normal_size() ** 2 for w in weights]
-    if root:
-        weights, sizes = sizes, []
-    if block.worst or sizes:
-        given = [share.exact(0) for share in shares.items(len(weights))]
-        if sum(given) != 1 if block.worst else min(given) <= 0:
-            raise shares.wrong("do not sum to one" if block.worst else "are not positive")
-        weights = [share * w for share, w in zip(given, weights, strict=True)] if block.worst else given
-    else:
-        shares.same(None)
-    for price, (line, most, *_, chance) in (
-        [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
-    ):
-        cost, (own, square) = price.exact(0), of_squares(line, most, chance)
-        if cost and (root or (pure and (line.sizes or chance is not None)) or (line.sizes and len(own) > 1)):
-            raise price.wrong("is of a line for which no bound is known")
-        more, weights, paid = [*more, line], weights + [cost * w for w in own], paid + cost * square
-    if more:
-        each = fmpq_mat([[int(i == j) for j in range(block.size)] for i in range(block.size)])
-        rows = [v for one in (errors, *more) for v in laid_out(one.of(each)).entries()]
-        errors = Measured(fmpq_mat(len(weights), block.size, rows), (Fraction(1),) * len(weights))
-    return Terms(errors, weights, paid, sizes, root)
-
-
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """What a proof shows at a power, the sum of masses times mu^2, which is times `kappa`.
-
-    `trace`: of the terms whose squares count; `sizes`: the sum of (w C)^(2/3) / u^(1/3) over those whose sizes do.
-    """
-
-    trace: Fraction
-    sizes: Fraction
-    kappa: Fraction
-    root: bool
-
-    @property
-    def exponent(self) -> Fraction | None:
-        """Of the power that it falls with, which it is `amount` at the power 1 of; None for no power law."""
-        if self.sizes and self.trace:
-            return None
-        return Fraction(1, 2) if self.root or self.sizes else Fraction(1)
-
-    def at(self, power: Fraction) -> Fraction:
-        """At least what is proved."""
-        if not power or not self.kappa:
-            return ZERO
-        total = power * self.kappa
-        if self.sizes and self.trace:
-            return self._weighed(total)
-        if self.sizes:
-            return sqrt_down(self.sizes**3 / total, BITS)
-        return sqrt_down(self.trace**2 / total, BITS) if self.root else self.trace**2 / total
-
-    def _weighed(self, total: Fraction) -> Fraction:
-        """Max over t of 1.5 (2 t)^(1/3) sizes + 2 sqrt(t) trace - t total, where a few steps of Newton's lead."""
-        a, b, c = float(self.sizes), float(self.trace), float(total)
-        root = ((a / c) ** 0.75 + b / c) / 2**0.5 + b / c
-        for _ in range(60):
-            # the slope by s = sqrt(t): 2^(1/3) a s^(-1/3) + 2 b - 2 c s
-            slope, bend = 2 ** (1 / 3) * a * root ** (-1 / 3) + 2 * b - 2 * c * root, 2 * c
-            bend += 2 ** (1 / 3) * a * root ** (-4 / 3) / 3
-            root = max(root + slope / bend, root / 8)
-        t = Fraction(root) ** 2
-        return 3 * cbrt_down(2 * t) * self.sizes / 2 + 2 * Fraction(root) * self.trace - t * total
-
-
-def worth(found: Terms, traces: list[Fraction], kappa: Fraction) -> Worth:
-    """What the trace of each term proves."""
-    count = len(found.sizes)
-    sizes = [
-        cbrt_down(size * trace**2 / weight)
-        for size, trace, weight in zip(found.sizes, traces, found.weights, strict=False)
-    ]
-    trace = sum(traces[count:], ZERO)
-    return Worth(max(trace, ZERO), sum(sizes, ZERO), kappa, found.root)
-
-
-def cbrt_down(value: Fraction) -> Fraction:
-    """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
-    if not value:
-        return ZERO
-    shift = max(0, 72 + (value.denominator.bit_length() - value.numerator.bit_length()) // 3 + 2)
-    whole = (value.numerator << 3 * shift) // value.denominator
-    root = 1 << -(-whole.bit_length() // 3)
-    while (step := (2 * root + whole // root**2) // 3) < root:
-        root = step
-    return Fraction(root, 1 << shift)
