@@ -13,20 +13,20 @@ from math import prod
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View
+from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, read
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.points import Held, guarantees_of, judge_reports, judge_view, promise, reach_of_reports
-from privspec.kernel.promises import epsilon_of
+from privspec.kernel.points import ReportRules, guarantees_of
+from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Table
-from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.stated import judge_worth
 
 NOTE = "real-cells"
 CLASSES = ("", "all mechanisms that see the number itself")
 
 
 @dataclass(frozen=True, slots=True)
-class CellBlock(Held):
+class CellBlock:
     """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
 
     `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report
@@ -163,19 +163,23 @@ def units_of(block: CellBlock) -> str:
     return f"{'squared ' * (block.power == 2)}units of {block.source}"
 
 
-class CellRules(Rules):
+class CellRules(ReportRules):
     """How plans about finite reports of real numbers are judged."""
+
+    of = "number"
 
     def privacy(self, case: PlanUnderCheck) -> Cells:
         cells = read_cells(case.block, case.mechanism)
-        block, epsilon = cells.block, cells.epsilon()
-        judge_view(case, block, "number")
+        block = cells.block
+        self.view(case, block)
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
         text = "the cell of a number is a function of that number alone: it costs no privacy"
         case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
-        figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"
-        guarantees = guarantees_of(case, block, PURE_MEASURES)
-        judge_reports(case, cells.term, NOTE, [promise(one, cells.change, figure) for one in guarantees])
+        promises = [
+            Promise(one, (Question(cells.change, one.asked, one.achieved),), (NOTE,), "epsilon {:.8g}")
+            for one in guarantees_of(case, block, PURE_MEASURES)
+        ]
+        judge_promises(case, cells.term, promises)
         return cells
 
     def judge(self, case: PlanUnderCheck) -> Cells:
@@ -184,16 +188,6 @@ class CellRules(Rules):
         (bound,) = case.claims.fields(optional=("bound",))
         strictest = min(one.measure.figures({})["epsilon"] for one in case.frame.obligations)
         derived = None if bound.absent else lower_bound(block, strictest, bound)
-        kind = "worst" if block.costs is None else "expected"
-        words = [block.expression, units_of(block), kind]
-        judge_loss(case, cells.loss(), derived, CLASSES[derived is not None :], "such mechanism", words)
-        case.accuracy.same([])
-        case.fairness.same(None)
+        words = [block.expression, units_of(block), "worst" if block.costs is None else "expected"]
+        judge_worth(case, cells.loss(), derived, CLASSES[derived is not None :], "such mechanism", words)
         return cells
-
-    def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        witness.same(None)
-        assert isinstance(executed, Cells)
-        return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

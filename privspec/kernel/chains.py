@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd
 
-from flint import arb, arb_mat, ctx
+from flint import arb, ctx
 
 from privspec.kernel.changes import ConditionalLaw, Entries, GivenModel, SequenceModel
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, read
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.measures import PURE
-from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.promises import Promise, Question, judge_promises
 from privspec.kernel.rules import Hint, derive
 from privspec.kernel.strategies.sequences import (
     PRECISION,
@@ -27,9 +27,11 @@ from privspec.kernel.strategies.sequences import (
     affordable,
     laws_of,
     noisy,
+    sums_ahead,
+    sums_behind,
 )
 from privspec.kernel.terms import Structured
-from privspec.kernel.worth.stated import judge_lines, judge_loss
+from privspec.kernel.worth.stated import judge_worth
 
 NOISE = ("discrete-laplace",)
 CONDITIONAL, PLAIN = "entry given the model", ("entry", "record", "everything")
@@ -190,29 +192,16 @@ def told_beyond(chain: Chain, scale: Fraction, place: list[int], signs: list[int
     if number >= len(models) or t >= chain.length or max(a, b) >= len(size) or len(signs) != len(chain.offset):
         return False
     _, first, step = models[number]
+    gains = [[sum(sign * row[s] for sign, row in zip(signs, rows, strict=True)) for s in size] for rows in chain.counts]
     with ctx.workprec(PRECISION):
-        rows = arb_mat([[arb(value) for value in row] for row in step])
-        unit = ball(chain.block.steps.unit)
-        powers: dict[int, arb] = {}
-
-        def weight(u: int, s: int) -> arb:
-            gain = sum(sign * row[s] for sign, row in zip(signs, chain.counts[u], strict=True))
-            if gain not in powers:
-                powers[gain] = (ball(Fraction(gain)) / ball(scale)).exp()
-            return powers[gain]
-
-        ahead = bare = arb_mat(1, len(size), [arb(value) for value in first])
-        for u in range(t + 1):
-            if u:
-                ahead, bare = unit * (ahead * rows), unit * (bare * rows)
-            ahead = arb_mat(1, len(size), [ahead[0, s] * weight(u, s) for s in size])
-        behind = arb_mat(len(size), 1, [arb(1)] * len(size))
-        for u in range(chain.length - 1, t, -1):
-            behind = unit * (rows * arb_mat(len(size), 1, [behind[s, 0] * weight(u, s) for s in size]))
-        one, other = (ahead[0, s] * behind[s, 0] for s in (a, b))
-        if bare[0, a].is_zero() or bare[0, b].is_zero():
+        powers = {gain: (ball(Fraction(gain)) / ball(scale)).exp() for row in gains for gain in row}
+        start, *later = ([powers[gain] for gain in row] for row in gains)
+        bare = sums_ahead([arb(chance) for chance in first], step, [[1] * len(size)] * t)[-1]
+        ahead = sums_ahead([start[s] * first[s] for s in size], step, later[:t])[-1]
+        behind = sums_behind(step, later[t:])[0]
+        if bare[a].is_zero() or bare[b].is_zero():
             return False
-        return bool(one * bare[0, b] > ball(epsilon).exp() * other * bare[0, a])
+        return bool(ahead[a] * behind[a] * bare[b] > ball(epsilon).exp() * ahead[b] * behind[b] * bare[a])
 
 
 # --- plans -----------------------------------------------------------------------------------------------
@@ -222,7 +211,7 @@ class ChainRules(Rules):
     """How plans about sequences are judged."""
 
     def privacy(self, case: PlanUnderCheck) -> Chain:
-        chain, proofs, lines = read_chain(case.block, case.mechanism), dict[int, Proof](), list[Line]()
+        chain, proofs = read_chain(case.block, case.mechanism), dict[int, Proof]()
         block = chain.block
         held = [(data.name, data.party) for data in case.frame.data]
         if held != [(block.source, None)] or case.frame.trust.means.public:
@@ -235,20 +224,22 @@ class ChainRules(Rules):
             proofs[number.integer()] = read_proof(by.one_of("laws", "quilts", "windows"), witness, chain)
         if sorted(proofs) != sorted(block.lines):
             raise given.wrong("are not about the lines that count on the model")
+        promises = list[Promise]()
         for one in read_guarantees(case.guarantees, case.frame):
-            asked, conditional = one.obligation, one.number in proofs
-            (unit, *more), kinds = asked.units, (CONDITIONAL,) if conditional else PLAIN
+            asked, proof = one.obligation, proofs.get(one.number)
+            (unit, *more), kinds = asked.units, PLAIN if proof is None else (CONDITIONAL,)
             about = sorted(asked.outputs) == sorted(asked.seen) == sorted(chain.outputs)
             fits = not more and unit.kind in kinds and (unit.count, unit.adding, unit.apart) == (1, False, None)
-            if not about or asked.wrt != (block.source,) or not fits or asked.measure.each:
-                raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
-            change = GivenModel(chain.model) if conditional else Entries(unit.kind == "everything")
-            question = Question(change, one.asked, one.achieved, Hint(sequence=proofs.get(one.number)))
-            known = set(one.achieved) == {"epsilon"} and one.because == (("quilt",) if conditional else NOISE)
-            measure = asked.measure.of
-            lines.append(Line(asked.line, frozenset(asked.seen), measure, (question,), known and measure.of_laws))
-            self._says(case, chain, one, lines[-1])
-        case.promised = chain.term, lines
+            measure = asked.measure
+            if not about or asked.wrt != (block.source,) or not fits or measure.each or not measure.of.of_laws:
+                raise Refused(
+                    f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here"
+                )
+            change = Entries(unit.kind == "everything") if proof is None else GivenModel(chain.model)
+            question = Question(change, one.asked, one.achieved, Hint(sequence=proof))
+            notes, words = (NOISE, "from how far the answers move") if proof is None else (("quilt",), proof.words)
+            promises.append(Promise(one, (question,), notes, f"epsilon {{:.8g}} {words}"))
+        judge_promises(case, chain.term, promises)
         return chain
 
     def judge(self, case: PlanUnderCheck) -> Chain:
@@ -257,16 +248,6 @@ class ChainRules(Rules):
         self._without(case, chain, without)
         self._loss(case, chain, bound)
         return chain
-
-    def _says(self, case: PlanUnderCheck, chain: Chain, guarantee: Guarantee, line: Line) -> None:
-        found, (question,) = verdict(chain.term, line), line.questions
-        (least,), proof = found.largest(("epsilon",)).values(), question.hint.sequence
-        said, words = guarantee.achieved.get("epsilon", Fraction(0)), "from how far the answers move"
-        if proof is not None:
-            words = proof.words
-        head = f"{', '.join(chain.outputs)}, {guarantee.obligation.neighbours}: epsilon {float(least):.8g} {words}"
-        tail = "" if found.holds else f"; the plan states epsilon {float(said):.8g}, or asks for less"
-        case.says("privacy", found.holds, f"{head}{tail}", guarantee.number)
 
     def _without(self, case: PlanUnderCheck, chain: Chain, stated: JsonNode) -> None:
         """What holds whatever the data are, if the model is wrong."""
@@ -302,11 +283,9 @@ class ChainRules(Rules):
             case.says("bound", above, text)
             derived = loss_of(chain, smaller)
         words = [chain.block.expression, units_of(chain), "expected"]
-        noun = "noise of this kind"
-        judge_loss(case, loss_of(chain, chain.scale), derived, CLASSES[derived is not None :], noun, words)
-        lines = [(one.line, one.text, one.bound, errors_of(chain, one.weights)) for one in chain.block.accuracy]
-        judge_lines(case, lines, Fraction(0), stated=True)
-        case.fairness.same(None)
+        lines = ((one.line, one.text, one.bound, errors_of(chain, one.weights)) for one in chain.block.accuracy)
+        among = CLASSES[derived is not None :]
+        judge_worth(case, loss_of(chain, chain.scale), derived, among, "noise of this kind", words, lines)
 
     def reach(
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode

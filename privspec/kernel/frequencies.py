@@ -12,15 +12,15 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Anything
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
-from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View
+from privspec.kernel.core.problem import AskedMeasure, Guarantee, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.points import Held, Promise, guarantees_of, judge_reports, promise, reach_of_reports
-from privspec.kernel.promises import Question, epsilon_of
+from privspec.kernel.points import ReportRules, guarantees_of
+from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import NOBODY
-from privspec.kernel.worth.stated import judge_lines, judge_loss
+from privspec.kernel.worth.stated import judge_worth
 
 NOTE = "local-histograms"
 AMONG = "all unbiased estimates from one report of each party"
@@ -41,7 +41,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class FrequencyBlock(Held):
+class FrequencyBlock:
     """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
 
     Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
@@ -219,14 +219,14 @@ def _promised(found: Frequencies, one: Guarantee) -> Promise:
     """What a line asks of every report; where each party has a figure of its own, the plan states the largest."""
     limits = _limits(one.obligation.measure)
     if not one.obligation.measure.each:
-        figure = f"epsilon {float(found.epsilon()):.8g}, the logarithm of the largest ratio of chances"
-        return promise(one, Anything(), figure)
+        question = Question(Anything(), one.asked, one.achieved)
+        return Promise(one, (question,), (NOTE,), "epsilon {:.8g}, the logarithm of the largest ratio of chances")
     pairs = dict.fromkeys(zip(found.of or (0,) * found.block.count, limits, strict=True))
     reached = [float(found.epsilon(kind)) for kind in range(len(found.kinds))]
-    questions = [Question(Anything(kind), {"epsilon": limit}, one.achieved) for kind, limit in pairs]
+    questions = tuple(Question(Anything(kind), {"epsilon": limit}, one.achieved) for kind, limit in pairs)
     figure = f"epsilon from {min(reached):.8g} to {max(reached):.8g}, which"
     otherwise = f"{figure} is more than some own figure allows, or another is stated"
-    return one, questions, f"{figure} each own figure allows", otherwise
+    return Promise(one, questions, (NOTE,), f"{figure} each own figure allows", otherwise=otherwise)
 
 
 def units_of(block: FrequencyBlock) -> str:
@@ -234,43 +234,33 @@ def units_of(block: FrequencyBlock) -> str:
     return f"squared {block.party}s" if block.scale == 1 else "squared units of the output"
 
 
-class FrequencyRules(Rules):
+class FrequencyRules(ReportRules):
     """How plans about histograms of reports are judged."""
+
+    trusts = (NOBODY.name,)
 
     def privacy(self, case: PlanUnderCheck) -> Frequencies:
         found = read_frequencies(case.block, case.mechanism)
         block = found.block
-        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-        if held != [(block.source, block.party)] or trust != NOBODY.name:
-            raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one {block.party} alone, and all may see it")
+        self.view(case, block)
         for kind in found.kinds:
             law = f"sets of {kind.subset} of {block.told} values: the own one with chance {float(kind.chance):.8g}"
             case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
         guarantees = guarantees_of(case, block, PURE_MEASURES, block.count)
-        judge_reports(case, found.term, NOTE, [_promised(found, one) for one in guarantees])
+        judge_promises(case, found.term, [_promised(found, one) for one in guarantees])
         return found
 
     def judge(self, case: PlanUnderCheck) -> Frequencies:
         found = self.privacy(case)
-        block, obligations = found.block, case.frame.obligations
+        block = found.block
         case.claims.fields()
-        limits = [_limits(one.measure) for one in obligations]
+        limits = [_limits(one.measure) for one in case.frame.obligations]
         if all(len(some) == 1 for some in limits):
             derived = least_loss(block, min(some[0] for some in limits))
         else:
             whole = [some * block.count if len(some) == 1 else some for some in limits]
             derived = least_of_all(block, [min(own) for own in zip(*whole, strict=True)])
         words = [block.expression, units_of(block), block.kind]
-        judge_loss(case, found.error(block.weight), derived, (AMONG,), "such estimate", words)
-        lines = [(one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy]
-        judge_lines(case, lines, Fraction(0), stated=True)
-        case.fairness.same(None)
+        lines = ((one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy)
+        judge_worth(case, found.error(block.weight), derived, (AMONG,), "such estimate", words, lines)
         return found
-
-    def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        witness.same(None)
-        assert isinstance(executed, Frequencies)
-        return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

@@ -15,16 +15,16 @@ from math import ceil, floor
 
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, Unit, read_guarantees
+from privspec.kernel.core.problem import PlanUnderCheck, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import ContributionBound, wrong_person
-from privspec.kernel.promises import Line, Question, Verdict, verdict
+from privspec.kernel.promises import Promise, Question, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_lines, judge_loss
+from privspec.kernel.worth.stated import judge_worth
 
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")
@@ -322,14 +322,12 @@ class KeyRules(Rules):
             scale.same(None)
             middle.same(None)
         notes = (*keys.law.notes, "people") if unit.kind == "person" else keys.law.notes
-        known = set(one.achieved) == set(one.asked) and one.achieved["epsilon"] == one.asked["epsilon"]
-        question = Question(moved(unit, data.kept), one.asked, one.achieved, hint)
-        line = Line(asked.line, frozenset(output), asked.measure.of, (question,), known and one.because == notes)
-        case.promised = keys.term, [line]
         case.says("view", True, f"one keeper sees {keys.block.source}; a key that no record has is never shown")
         text = f"thresholds 1 to {len(keys.steps)}, their chances exactly one in all"
         case.says("law", True, f"{text}: the chance to be shown grows with the count, from 0 at no record")
-        self._says(case, one, verdict(keys.term, line))
+        question = Question(moved(unit, data.kept), one.asked, one.achieved, hint)
+        words = f"delta {{:.8g}} at epsilon {float(one.asked['epsilon']):.8g}"
+        judge_promises(case, keys.term, [Promise(one, (question,), notes, words, ("delta", "epsilon"))])
         return keys
 
     def judge(self, case: PlanUnderCheck) -> Keys:
@@ -341,17 +339,6 @@ class KeyRules(Rules):
                 raise proof.wrong("is about counts, and none are released")
             derived = max(derived, count_bound(block, asked["epsilon"], asked["delta"], proof))
         words = [block.expression, UNITS[block.error], block.kind]
-        judge_loss(case, keys.loss(), derived, (CLASSES[1 + (not proof.absent)],), "such mechanism", words)
-        lines = [(one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy]
-        judge_lines(case, lines, Fraction(0), stated=True)
-        case.fairness.same(None)
+        lines = ((one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy)
+        judge_worth(case, keys.loss(), derived, (CLASSES[1 + (not proof.absent)],), "such mechanism", words, lines)
         return keys
-
-    def _says(self, case: PlanUnderCheck, guarantee: Guarantee, found: Verdict) -> None:
-        asked, delta = guarantee.obligation, guarantee.asked["delta"]
-        (least,), epsilon = found.largest(("delta",)).values(), guarantee.asked["epsilon"]
-        head = f"{asked.outputs[0]}, {asked.neighbours}: "
-        stated = float(guarantee.achieved.get("delta", Fraction(0)))
-        tail = "" if found.holds else f"; the plan states {stated:.8g}, where {float(delta):.8g} is asked for"
-        text = f"{head}delta {float(least):.8g} at epsilon {float(epsilon):.8g}{tail}"
-        case.says("privacy", found.holds, text, guarantee.number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 from flint import arb, ctx
 
@@ -18,10 +19,10 @@ from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnd
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
-from privspec.kernel.promises import Line, Question, epsilon_of, verdict
-from privspec.kernel.terms import Pick, Term
+from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.terms import Pick
 from privspec.kernel.trust import CURATOR, NOBODY
-from privspec.kernel.worth.stated import judge_lines, judge_loss
+from privspec.kernel.worth.stated import judge_worth
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 NOTE = "real-points"
@@ -29,15 +30,6 @@ CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
 LARGEST_SIZE = 64
 QUANTILE_BITS = 60
-
-
-class Held:
-    """A block of reports: of what, and whose."""
-
-    __slots__ = ()
-    source: str
-    output: str
-    party: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class PointBlock(Held):
+class PointBlock:
     """As the problem states it: where a point lies, what is a report of it, and what an error costs."""
 
     FORM = "points"
@@ -144,6 +136,12 @@ class Points:
         law = NoisyPoint(self.norm, block.size, self.scale, block.diameter_squared(self.norm))
         return Pick(block.output, law, public=True)
 
+    def epsilon(self, metric: str | None = None) -> Fraction | None:
+        """For any two points, or for each unit of their distance, rounded up; None where points may be anywhere."""
+        if metric is None and self.block.diameter_squared(self.norm) is None:
+            return None
+        return epsilon_of(self.term, Anything() if metric is None else ByDistance(NORM_OF[metric]))
+
 
 def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
     """What a plan executes for a block."""
@@ -155,19 +153,6 @@ def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
     if size <= 0 or grid <= 0:
         raise mechanism.wrong("has noise of no size, or no step to round to")
     return Points(found, norm.one_of(*NORMS), size, grid)
-
-
-def rate(points: Points, metric: str) -> Fraction:
-    """The epsilon for each unit of a distance, rounded up."""
-    found = epsilon_of(points.term, ByDistance(NORM_OF[metric]))
-    assert found is not None
-    return found
-
-
-def whole(points: Points) -> Fraction | None:
-    """The epsilon for any two points, rounded up; None where points may be anywhere."""
-    square = points.block.diameter_squared(points.norm)
-    return None if square is None else epsilon_of(points.term, Anything())
 
 
 # --- losses ----------------------------------------------------------------------------------------------
@@ -215,21 +200,15 @@ def reach_of(points: Points, norm: str, probability: Fraction) -> Fraction | Non
         return None
     with ctx.workprec(PRECISION):
         low, high = Fraction(0), Fraction(1)
-        while not _beyond(size, high) <= ball(1 - probability):
+        while not ball(high).gamma_upper(arb(size), 1) <= ball(1 - probability):
             low, high = high, 2 * high
         for _ in range(QUANTILE_BITS):
             middle = (low + high) / 2
-            low, high = (low, middle) if _beyond(size, middle) <= ball(1 - probability) else (middle, high)
+            low, high = (
+                (low, middle) if ball(middle).gamma_upper(arb(size), 1) <= ball(1 - probability) else (middle, high)
+            )
         half = ball(points.step) / 2 * ball(ratio_squared(norm, "linf", size)).sqrt()
         return end((ball(high * points.scale) + half).upper())
-
-
-def _beyond(size: int, radius: Fraction) -> arb:
-    found = term = arb(1)
-    for k in range(1, size):
-        term *= ball(radius) / k
-        found += term
-    return found * (-ball(radius)).exp()
 
 
 def reached(points: Points, line: Accuracy) -> Fraction | None:
@@ -259,119 +238,35 @@ def units_of(block: PointBlock) -> str:
     return f"{'squared ' * (block.error.power == 2)}units of {block.source}"
 
 
-# --- plans -----------------------------------------------------------------------------------------------
-
-
-class PointRules(Rules):
-    """How plans about reports of points are judged."""
-
-    def privacy(self, case: PlanUnderCheck) -> Points:
-        points = read_points(case.block, case.mechanism)
-        judge_view(case, points.block, "point")
-        promises = [_promised(points, one) for one in guarantees_of(case, points.block, (BY_DISTANCE, *PURE_MEASURES))]
-        judge_reports(case, points.term, NOTE, promises)
-        return points
-
-    def judge(self, case: PlanUnderCheck) -> Points:
-        points = self.privacy(case)
-        block = points.block
-        text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
-        case.says("rounding", True, text)
-        if block.moved:
-            text = (
-                "reports beyond their ends are moved to them, and no point lies there: errors are at most those stated"
-            )
-            case.says("moved", True, text)
-        bounds = [_least(block, one.measure) for one in case.frame.obligations]
-        case.claims.fields()
-        derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
-        exact = loss_of(points, block.error)
-        if exact is None:
-            raise case.block.wrong("has a loss that is not known for this noise")
-        words = [block.expression, units_of(block), block.kind]
-        judge_loss(case, exact, derived, CLASSES[derived is not None :], "such noise", words)
-        lines = []
-        for one in block.accuracy:
-            found = reached(points, one)
-            if found is None:
-                raise case.block.wrong("has a line of accuracy that is not known for this noise")
-            lines.append((one.line, one.text, one.bound, found))
-        judge_lines(case, lines, Fraction(0), stated=True)
-        case.fairness.same(None)
-        return points
-
-    def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        witness.same(None)
-        assert isinstance(executed, Points)
-        return reach_of_reports(executed.block, whole(executed), view, outputs)
-
-
-def _promised(points: Points, guarantee: Guarantee) -> Promise:
-    """What a line asks of any two points, or of two for each unit of their distance."""
-    measure, figure = guarantee.obligation.measure, "no epsilon"
-    if measure.of.by_distance and measure.distance not in NORM_OF:
-        raise Refused("is about a distance that is not known")
-    change = ByDistance(NORM_OF[str(measure.distance)]) if measure.of.by_distance else Anything()
-    epsilon = rate(points, str(measure.distance)) if measure.of.by_distance else whole(points)
-    figure = figure if epsilon is None else f"epsilon {float(epsilon):.8g}"
-    figure += f" per unit of {measure.distance} distance" * measure.of.by_distance
-    text = f"{figure}, from {points.norm} noise of scale {points.scale}"
-    return promise(guarantee, change, text)
-
-
-def _least(block: PointBlock, asked: AskedMeasure) -> Fraction | None:
-    """The least loss under a line, where it is one by distance."""
-    epsilon = asked.figures({})["epsilon"]
-    return least_loss(block, str(asked.distance), epsilon) if asked.of.by_distance and epsilon else None
-
-
 # --- reports of any kind, each of one party's own ---------------------------------------------------------
 
 
-def judge_view(case: PlanUnderCheck, block: Held, of: str) -> None:
-    """Each report is of one party's own, whoever is trusted with that."""
-    held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-    if held != [(block.source, block.party)] or trust not in (CURATOR.name, NOBODY.name):
-        raise case.block.wrong("is about other data, or other trust, than the problem")
-    case.says("view", True, f"each report is of one {of} alone, under trust {trust}")
+class ReportRules(Rules):
+    """How plans are judged of reports that are each `of` one thing that a party holds, and drawn by itself."""
+
+    of = ""
+    trusts: tuple[str, ...] = (CURATOR.name, NOBODY.name)
+
+    def view(self, case: PlanUnderCheck, block: Any) -> None:
+        """Each report is of one party's own, whoever is trusted with that."""
+        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
+        if held != [(block.source, block.party)] or trust not in self.trusts:
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"each report is of one {self.of or block.party} alone, under trust {trust}")
+
+    def reach(
+        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
+        """What a report lets through of all that it is about, where that is what may move."""
+        witness.same(None)
+        block, epsilon, (unit,) = executed.block, executed.epsilon(), view.units
+        kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
+        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
+            return None
+        return {"epsilon": epsilon, "delta": Fraction(0)}
 
 
-Promise = tuple[Guarantee, list[Question], str, str]
-"""A guarantee, what it asks of reports, and in words what these let through, where it holds and where it does not."""
-
-
-def promise(one: Guarantee, change: Change, figure: str) -> Promise:
-    """A guarantee of one epsilon for all."""
-    said, asked = one.achieved.get("epsilon") or 0, one.asked["epsilon"]
-    tail = f"; the plan states {float(said):.8g}, where {float(asked):.8g} is asked for"
-    return one, [Question(change, one.asked, one.achieved)], figure, figure + tail
-
-
-def judge_reports(case: PlanUnderCheck, term: Term, note: str, promises: list[Promise]) -> None:
-    """Whether a plan states an epsilon between what was derived, if there is any, and what is asked for."""
-    lines = list[Line]()
-    for one, questions, text, otherwise in promises:
-        asked = one.obligation
-        fits = set(one.achieved) == {"epsilon"} and one.because == (note,)
-        lines.append(Line(asked.line, term.outputs, asked.measure.of, tuple(questions), fits))
-        holds = verdict(term, lines[-1]).holds
-        words = f"{', '.join(term.outputs)}, {asked.neighbours}: {text if holds else otherwise}"
-        case.says("privacy", holds, words, one.number)
-    case.promised = term, lines
-
-
-def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs: tuple[str, ...]) -> Bound:
-    """What a report lets through of all that it is about, where that is what may move."""
-    (unit,) = view.units
-    kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
-    if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
-        return None
-    return {"epsilon": epsilon, "delta": Fraction(0)}
-
-
-def guarantees_of(case: PlanUnderCheck, block: Held, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
+def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
     """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
 
     Args: each, of how many parties a line may have figures of their own; 0 where none may.
@@ -389,3 +284,58 @@ def guarantees_of(case: PlanUnderCheck, block: Held, measures: tuple[Measure, ..
     if not found:
         raise Refused("no line asks for privacy")
     return found
+
+
+# --- plans -----------------------------------------------------------------------------------------------
+
+
+class PointRules(ReportRules):
+    """How plans about reports of points are judged."""
+
+    of = "point"
+
+    def privacy(self, case: PlanUnderCheck) -> Points:
+        points = read_points(case.block, case.mechanism)
+        self.view(case, points.block)
+        guarantees = guarantees_of(case, points.block, (BY_DISTANCE, *PURE_MEASURES))
+        judge_promises(case, points.term, [_promised(points, one) for one in guarantees])
+        return points
+
+    def judge(self, case: PlanUnderCheck) -> Points:
+        points = self.privacy(case)
+        block = points.block
+        text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
+        case.says("rounding", True, text)
+        if block.moved:
+            text = "reports beyond their ends are moved to them, and no point lies there"
+            case.says("moved", True, f"{text}: errors are at most those stated")
+        bounds = [_least(block, one.measure) for one in case.frame.obligations]
+        case.claims.fields()
+        derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
+        exact, found = loss_of(points, block.error), [reached(points, one) for one in block.accuracy]
+        if exact is None or None in found:
+            raise case.block.wrong("has a loss, or a line of accuracy, that is not known for this noise")
+        words = [block.expression, units_of(block), block.kind]
+        lines = (
+            (one.line, one.text, one.bound, f) for one, f in zip(block.accuracy, found, strict=True) if f is not None
+        )
+        judge_worth(case, exact, derived, CLASSES[derived is not None :], "such noise", words, lines)
+        return points
+
+
+def _promised(points: Points, guarantee: Guarantee) -> Promise:
+    """What a line asks of any two points, or of two for each unit of their distance."""
+    measure, unit = guarantee.obligation.measure, ""
+    change: Change = Anything()
+    if measure.of.by_distance:
+        if measure.distance not in NORM_OF:
+            raise Refused("is about a distance that is not known")
+        change, unit = ByDistance(NORM_OF[str(measure.distance)]), f" per unit of {measure.distance} distance"
+    words = f"epsilon {{:.8g}}{unit}, from {points.norm} noise of scale {points.scale}"
+    return Promise(guarantee, (Question(change, guarantee.asked, guarantee.achieved),), (NOTE,), words)
+
+
+def _least(block: PointBlock, asked: AskedMeasure) -> Fraction | None:
+    """The least loss under a line, where it is one by distance."""
+    epsilon = asked.figures({})["epsilon"]
+    return least_loss(block, str(asked.distance), epsilon) if asked.of.by_distance and epsilon else None

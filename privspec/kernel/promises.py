@@ -113,6 +113,40 @@ def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
     return excess is not None and excess(epsilon) <= most
 
 
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a guarantee asks of all that a term shows, the notes that it rests on, and what is said of it.
+
+    `words` has {} for the first of the `figures`, which is derived; the others are those asked for. `otherwise`: what
+    is said where the guarantee does not hold, if that is something else.
+    """
+
+    guarantee: Guarantee
+    questions: tuple[Question, ...]
+    notes: tuple[str, ...]
+    words: str
+    figures: tuple[str, ...] = ("epsilon",)
+    otherwise: str = ""
+
+
+def judge_promises(case: PlanUnderCheck, term: Term, promises: list[Promise]) -> None:
+    """Whether a plan states a figure between what is derived and what is asked for, line by line."""
+    lines = list[Line]()
+    for one in promises:
+        guarantee, (figure, *others) = one.guarantee, one.figures
+        asked, said = guarantee.obligation, guarantee.achieved
+        fits = guarantee.because == one.notes and set(said) == set(one.figures)
+        fits = fits and all(said[name] == guarantee.asked[name] for name in others)
+        lines.append(Line(asked.line, term.outputs, asked.measure.of, one.questions, fits))
+        found = verdict(term, lines[-1])
+        least = float(found.largest((figure,))[figure])
+        tail = one.otherwise or (f"{one.words}; the plan states {{:.8g}}, where {{:.8g}} is asked for")
+        figures = least, float(said.get(figure, 0)), float(guarantee.asked[figure])
+        text = (one.words if found.holds else tail).format(*figures)
+        case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {text}", guarantee.number)
+    case.promised = term, lines
+
+
 def keeps(
     case: PlanUnderCheck, term: Structured, guarantee: Guarantee, change: Change, notes: tuple[str, ...], sees: str
 ) -> Line:

@@ -132,7 +132,7 @@ def test_forged_plans_are_refused():
     for path, value, words in (
         (at, moved, "where 2 is asked for"),
         (at, swapped, "is not what the problem and the mechanism say"),
-        (at, never, "some report tells for certain"),
+        (at, never, "a ratio without limit"),
         (at, [rows[0] + 1, *rows[1:]], "is no law"),
         (at, [-rows[0], *rows[1:]], "is no law"),
         (("problem", "blocks", 0, "ends"), [ends[0], *ends[2:]], "one value becomes nearer than another"),

@@ -450,7 +450,7 @@ def test_forged_plans_are_refused():
     refused(mutate(plan, ("mechanism", "scale"), "0"), "too small to be drawn")
     refused(mutate(plan, ("mechanism", "unit"), "2"), "is no step of the answers")
     refused(mutate(plan, ("mechanism", "unit"), "1/2"), "epsilon", "noise below")
-    refused(mutate(plan, ("guarantees", 0, "achieved", "epsilon"), "1/2"), "the plan states epsilon 0.5")
+    refused(mutate(plan, ("guarantees", 0, "achieved", "epsilon"), "1/2"), "the plan states 0.5")
     refused(mutate(plan, ("claims", "without_model", "entry"), "1/10"), "whatever the model")
     refused(mutate(plan, ("claims", "bound", "scale"), str(scale)), "breaks line")
     refused(mutate(plan, ("claims", "bound", "place"), [0, 0, 0, 0, 0]), "breaks line")

@@ -12,7 +12,7 @@ from scipy import integrate
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.knorm import NORMS
-from privspec.kernel.points import Error, PointBlock, Points, least_loss, loss_of, moment, rate, whole
+from privspec.kernel.points import Error, PointBlock, Points, least_loss, loss_of, moment
 from privspec.noise.vectors import approximate
 from tests.plans import mutate, solved, solved_text
 
@@ -78,7 +78,7 @@ def test_no_noise_beats_the_bound(distance, size):
         bound = least_loss(block(size, error), distance, Fraction(1, 2))
         for norm in NORMS:
             unit = Points(block(size, error), norm, Fraction(1), Fraction(1, 2**40))
-            points = Points(unit.block, norm, rate(unit, distance) * 2, unit.step)
+            points = Points(unit.block, norm, unit.epsilon(distance) * 2, unit.step)
             found = loss_of(points, error)
             assert found is None or bound <= found
 
@@ -94,11 +94,11 @@ def test_bounds_are_reached_where_the_note_says():
 
 def test_diameters():
     unit = {"norm": "l2", "scale": Fraction(1), "step": Fraction(1)}
-    assert whole(Points(block(4, ERRORS[0]), **unit)) == 2
+    assert Points(block(4, ERRORS[0]), **unit).epsilon() == 2
     ball = block(4, ERRORS[0], lower=None, upper=None, radius=Fraction(3), ball="l2")
-    assert whole(Points(ball, **unit)) == 6
-    assert whole(Points(ball, **unit | {"norm": "l1"})) == 12
-    assert whole(Points(block(4, ERRORS[0], lower=None), **unit)) is None
+    assert Points(ball, **unit).epsilon() == 6
+    assert Points(ball, **unit | {"norm": "l1"}).epsilon() == 12
+    assert Points(block(4, ERRORS[0], lower=None), **unit).epsilon() is None
 
 
 def test_ratios_of_rounded_noise_keep_the_line():

@@ -31,11 +31,9 @@ from privspec.kernel.points import (
     NOTE,
     least_loss,
     loss_of,
-    rate,
     reached,
     read_points,
     units_of,
-    whole,
 )
 from privspec.kernel.points import Points as Executed
 from privspec.model.graph import Model
@@ -65,7 +63,7 @@ class System:
         unit, measure = replace(self.unit, norm=norm), requirement.measure
         if measure.of.by_distance:
             return root_up(ratio_squared(norm, NORM_OF[measure.metric], self.block.size)) / measure.amounts["epsilon"]
-        most, epsilon = whole(unit), measure.pure_epsilon
+        most, epsilon = unit.epsilon(), measure.pure_epsilon
         return None if most is None or not epsilon else most / epsilon
 
     def candidate(self, norm: str, raised: int | None = None) -> Candidate | None:
@@ -197,7 +195,7 @@ def _stated(model: Model, points: Executed) -> dict[str, Any]:
 
 def _guarantee(requirement: Requirement, number: int, points: Executed) -> dict[str, Any]:
     measure = requirement.measure
-    least = rate(points, measure.metric) if measure.of.by_distance else whole(points)
+    least = points.epsilon(measure.metric if measure.of.by_distance else None)
     return promised(requirement, number, least, NOTE)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from flint import arb, arb_mat, ctx, fmpz_poly
 
@@ -206,17 +207,39 @@ def network_laws(chain: Drawn) -> Laws:
 
 def answer_laws(chain: Drawn, first: list[int], step: list[list[int]]) -> Laws:
     """Of a chain, by the sums over what comes before an entry, and after it."""
-    size, gains = range(len(first)), [row[0] for row in chain.counts]
-    ahead = [[fmpz_poly([0] * gains[0][s] + [first[s]]) for s in size]]
-    for gain in gains[1:]:
-        last = ahead[-1]
-        mixed = [sum((last[r] * step[r][s] for r in size), fmpz_poly()) for s in size]
-        ahead.append([fmpz_poly([0] * gain[s] + [1]) * mixed[s] for s in size])
-    behind, found = [fmpz_poly([1])] * len(first), []
-    for t in reversed(range(chain.length)):
-        found.append([ahead[t][s] * behind[s] for s in size])
-        moved = [fmpz_poly([0] * gains[t][s] + [1]) * behind[s] for s in size]
-        behind = [sum((moved[s] * step[r][s] for s in size), fmpz_poly()) for r in size]
+    size = range(chain.size)
+    start, *later = ([power(row[s]) for s in size] for (row,) in chain.counts)
+    ahead, behind = sums_ahead([start[s] * first[s] for s in size], step, later), sums_behind(step, later)
+    return [[ahead[t][s] * behind[t][s] for s in size] for t in range(chain.length)]
+
+
+def power(exponent: int) -> fmpz_poly:
+    """A power of x: products of these say in their exponents what is added in all."""
+    return fmpz_poly([0] * exponent + [1])
+
+
+def sums_ahead(start: list[Any], step: list[list[int]], weights: list[list[Any]]) -> list[list[Any]]:
+    """For each value of an entry, and of each after it, the sum over all that comes before, with its own weight.
+
+    Args: start, those of the first entry; weights, of each later entry by its value: of polynomials, or of balls.
+    """
+    size, found = range(len(step)), [start]
+    for own in weights:
+        last = found[-1]
+        found.append([own[s] * sum(last[r] * step[r][s] for r in size) for s in size])
+    return found
+
+
+def sums_behind(step: list[list[int]], weights: list[list[Any]]) -> list[list[Any]]:
+    """For each value of each entry, in their order, the sum over all that comes after it: of the last entry, 1.
+
+    Args: weights, of each entry but the first by its value.
+    """
+    size = range(len(step))
+    found: list[list[Any]] = [[1] * len(step)]
+    for own in reversed(weights):
+        moved = [own[s] * found[-1][s] for s in size]
+        found.append([sum(moved[s] * step[r][s] for s in size) for r in size])
     return found[::-1]
 
 
@@ -359,31 +382,22 @@ def window_laws(chain: Drawn, model: tuple[int, list[int], list[list[int]]], nea
     """
     (t, back, ahead), (_, first, step) = near, model
     size, base = range(len(first)), base_of(chain, near)
-    one, none = fmpz_poly([1]), fmpz_poly()
-    start, stop = between(chain, near)
-    gains = {
-        u: [sum(row[s] * base**j for j, row in enumerate(chain.counts[u])) for s in size] for u in range(start, stop)
-    }
+    alone: list[list[Any]] = [[int(s == y) for s in size] for y in size]
 
-    def shifted(u: int, s: int) -> fmpz_poly:
-        return fmpz_poly([0] * gains[u][s] + [1])
+    def weights(start: int, stop: int) -> list[list[fmpz_poly]]:
+        rows = (chain.counts[u] for u in range(start, stop))
+        return [[power(sum(row[s] * base**j for j, row in enumerate(own))) for s in size] for own in rows]
 
-    left = []
-    for y in size if back else range(1):
-        last = [one if s == y else none for s in size] if back else [first[s] * shifted(0, s) for s in size]
-        for u in range(t - back + 1 if back else 1, t + 1):
-            mixed = [sum((last[r] * step[r][s] for r in size), none) for s in size]
-            last = [mixed[s] * shifted(u, s) for s in size]
-        left.append(last)
-    right = []
-    for z in size if ahead else range(1):
-        last = [one if s == z or not ahead else none for s in size]
-        for u in range(t + ahead - 1 if ahead else chain.length - 2, t - 1, -1):
-            within = u + 1 < (t + ahead if ahead else chain.length)
-            moved = [last[s] * shifted(u + 1, s) if within else last[s] for s in size]
-            last = [sum((moved[s] * step[r][s] for s in size), none) for r in size]
-        right.append(last)
-    return [[[one_left[a] * one_right[a] for one_right in right] for a in size] for one_left in left]
+    if back:
+        starts, inside = alone, weights(t - back + 1, t + 1)
+    else:
+        own, *inside = weights(0, t + 1)
+        starts = [[own[s] * first[s] for s in size]]
+    after = weights(t + 1, t + ahead if ahead else chain.length)
+    left = [sums_ahead(start, step, inside)[-1] for start in starts]
+    right = [sums_behind(step, [*after, *last])[0] for last in ([[one] for one in alone] if ahead else [[]])]
+    whole = fmpz_poly([1])
+    return [[[whole * one[a] * other[a] for other in right] for a in size] for one in left]
 
 
 def between(chain: Drawn, near: tuple[int, int, int]) -> tuple[int, int]:

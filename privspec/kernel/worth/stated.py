@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import digits_down
@@ -73,3 +74,18 @@ def judge_lines(case: PlanUnderCheck, found: list[Line], spare: Fraction, *, sta
 def listed(names: list[str]) -> str:
     """Names, the last two with an "and"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def judge_worth(
+    case: PlanUnderCheck,
+    exact: Fraction,
+    derived: Fraction | None,
+    classes: tuple[str, ...],
+    noun: str,
+    words: list[str],
+    lines: Iterable[Line] = (),
+) -> None:
+    """The loss, its bound and lines of accuracy, which hold exactly, of a plan without requirements of fairness."""
+    judge_loss(case, exact, derived, classes, noun, words)
+    judge_lines(case, list(lines), Fraction(0), stated=True)
+    case.fairness.same(None)
