@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_600,
     "kernel": 132_740,
     "language": 28_000,
-    "model": 104_300,
+    "model": 104_000,
     "noise": 10_500,
-    "problem": 78_300,
+    "problem": 78_150,
     "solvers": 77_000,
     "top": 26_000,
 }

@@ -30,8 +30,8 @@ from privspec.manual import (
 )
 from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
-from privspec.model.loss_rules import DISTRIBUTIONS
 from privspec.model.option_rules import families
+from privspec.model.priors import DISTRIBUTIONS
 from privspec.model.scope import TRUST_WORDS
 from privspec.pipeline import Request, check, solve
 

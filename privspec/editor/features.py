@@ -25,8 +25,8 @@ from privspec.manual import functions, page, sensitivity, words
 from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.graph import GraphNode, Model
-from privspec.model.loss_rules import DISTRIBUTIONS
 from privspec.model.option_rules import families
+from privspec.model.priors import DISTRIBUTIONS
 from privspec.model.reports import Report
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, collect
 from privspec.model.suggestions import TRIED, Fix, proposed, works

@@ -16,8 +16,8 @@ from privspec.functions import REGISTRY
 from privspec.kernel.measures import PATTERN
 from privspec.language.layout import SECTIONS
 from privspec.model.evaluate import DOMAIN_CALLS
-from privspec.model.loss_rules import DISTRIBUTIONS
 from privspec.model.option_rules import families
+from privspec.model.priors import DISTRIBUTIONS
 from privspec.model.scope import RESERVED, TRUST_WORDS
 
 SHIPPED = Path(__file__).with_name("priv.tmLanguage.json")

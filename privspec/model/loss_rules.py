@@ -17,6 +17,7 @@ from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain, Table, Type, unknown_keys
 from privspec.model.evaluate import evaluate
 from privspec.model.library import function_of
+from privspec.model.priors import DISTRIBUTIONS
 from privspec.model.reports import Failure, Report, nearest, suggestion
 from privspec.model.requirement_rules import RequirementReader, sort_clauses
 from privspec.model.requirements import (
@@ -30,20 +31,8 @@ from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
 from privspec.model.values import Value
 
-DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
-    "uniform": (0, 2),
-    **dict.fromkeys(("normal", "lognormal", "binomial"), (2, 2)),
-    **dict.fromkeys(("bernoulli", "categorical"), (1, 1)),
-    "multinomial": (2, 2),
-    **dict.fromkeys(("dirichlet", "empirical", "poisson", "geometric", "exponential"), (1, 1)),
-    **dict.fromkeys(("laplace", "gamma", "beta", "thurstone_mosteller"), (2, 2)),
-}
-"""Distributions by name, with the least and largest number of arguments."""
-
 LONGEST_SUM = 4096
 """Terms, with all that they are computed from, up to which a sum is looked through."""
-JOINT = ("categorical", "empirical", "uniform")
-"""Distributions that can be the law of several inputs together."""
 
 
 @dataclass(slots=True)
@@ -84,9 +73,10 @@ class LossReader:
         whole = f"({', '.join(joint)})" if joint else subjects[0]
         found = DataModel(whole, name, arguments, statement.span, number, joint)
         self.modelled.update(dict.fromkeys(subjects, found))
-        if joint and name not in JOINT:
+        if joint and not DISTRIBUTIONS[name].of_values:
             message = f"{name} is a law of one variable, and {whole} is one of {len(joint)}"
-            hint = f"a joint law is one of {', '.join(JOINT)}, as in {whole} ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
+            known = sorted(other for other, one in DISTRIBUTIONS.items() if one.of_values)
+            hint = f"a joint law is one of {', '.join(known)}, as in {whole} ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
             self.report.error("PS0406", statement.right.span, message, help=hint)
         self._arguments(subjects[0], name, arguments, statement)
 
@@ -145,9 +135,9 @@ class LossReader:
             message = f"there is no distribution {name}"
             self.report.error("PS0404", span, message, help=found or f"these exist: {', '.join(DISTRIBUTIONS)}")
             return False
-        least, most = DISTRIBUTIONS[name]
-        if not least <= given <= most or (name == "uniform" and given == 1):
-            wanted = str(least) if least == most else f"{least} or {most}"
+        counts = DISTRIBUTIONS[name].counts
+        if given not in counts:
+            wanted = " or ".join(map(str, counts))
             self.report.error("PS0406", span, f"{name} takes {wanted} arguments, not {given}")
             return False
         return True

@@ -13,7 +13,8 @@ what a choice of k in `one person with at most k records` costs. The people are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -97,17 +98,80 @@ LARGEST_BITS = 2**13
 """Longest numerator and denominator of a probability."""
 
 
+class LawError(Exception):
+    """What a law cannot be with these arguments, or on these values; the line that declares it is told."""
+
+    def __init__(self, message: str, code: str = "PS0406") -> None:
+        self.code = code
+        super().__init__(message)
+
+
+@contextmanager
+def declared_at(span: Span) -> Iterator[None]:
+    """What is wrong with a law is told where it is declared.
+
+    Raises: Failure PS0406, PS0514.
+    """
+    try:
+        yield
+    except LawError as error:
+        raise Failure(error.code, span, str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution of the language: how many arguments it takes, and the weights that it gives to listed values.
+
+    `positive`: what each argument is called that has to be a positive number, empty for others. `of_values`: its
+    arguments are about the values themselves; such a law may be one of several inputs together. Without `weights` it
+    has no exact law.
+    """
+
+    counts: tuple[int, ...]
+    weights: Callable[..., list[Fraction]] | None = None
+    positive: tuple[str, ...] = ()
+    of_values: bool = False
+
+    def checked(self, arguments: Sequence[Value]) -> Sequence[Value]:
+        """The arguments.
+
+        Raises: LawError if they are too many or too few, or not positive where they have to be.
+        """
+        if len(arguments) not in self.counts:
+            count = self.counts[-1]
+            raise LawError(f"this law takes {count} plain value{'' if count == 1 else 's'}")
+        for value, what in zip(arguments, self.positive, strict=False):
+            if what and _number(value) <= 0:
+                raise LawError(f"{what} is a positive number")
+        return arguments
+
+
+def arguments_of(model: DataModel, environment: Environment) -> list[Value]:
+    """The values of the arguments of a law."""
+    return [evaluate(a, environment) for a in model.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
+
+
+def weights_of(known: Distribution, values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+    """What a distribution with an exact law gives to each of the values.
+
+    Raises: Failure PS0406, PS0514.
+    """
+    assert known.weights is not None
+    with declared_at(span):
+        return known.weights(values, *known.checked(arguments))
+
+
 def law_of(model: DataModel, values: Sequence[Value], environment: Environment) -> Law:
     """What a data model says of each of the values.
 
     Raises: Failure PS0514 for a distribution without an exact law on these values, PS0406 for wrong arguments.
     """
-    rule = RULES.get(model.distribution)
-    if rule is None:
+    known = DISTRIBUTIONS.get(model.distribution)
+    if known is None or known.weights is None:
         message = f"{model.distribution} has no exact law on a finite domain"
-        raise Failure("PS0514", model.span, message, help=f"use {', '.join(RULES)}")
-    arguments = [evaluate(a, environment) for a in model.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
-    weights = rule(values, arguments, model.span)
+        listed = (name for name, one in DISTRIBUTIONS.items() if one.weights is not None)
+        raise Failure("PS0514", model.span, message, help=f"use {', '.join(listed)}")
+    weights = weights_of(known, values, arguments_of(model, environment), model.span)
     total = sum(weights, Fraction(0))
     if total <= 0 or min(weights) < 0:
         raise Failure("PS0406", model.span, f"this law gives {model.subject} no probability on its domain")
@@ -119,10 +183,9 @@ def fits(model: DataModel, environment: Environment) -> None:
 
     Raises: Failure PS0406, and PS0261 for a constant without a value.
     """
-    rule = RULES.get(model.distribution)
-    if rule is None or model.distribution in OF_VALUES:
-        return
-    rule((), [evaluate(a, environment) for a in model.arguments if not isinstance(a, syntax.NO_EXPRESSION)], model.span)
+    known = DISTRIBUTIONS.get(model.distribution)
+    if known is not None and known.weights is not None and not known.of_values:
+        weights_of(known, (), arguments_of(model, environment), model.span)
 
 
 def short(law: Law, span: Span) -> Law:
@@ -171,45 +234,43 @@ def _plain(argument: syntax.Argument, span: Span) -> syntax.Expr:
 # --- laws that are rational as they are ------------------------------------------------------------
 
 
-def _uniform(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    if not arguments:
+def _uniform(values: Sequence[Value], *ends: Value) -> list[Fraction]:
+    if not ends:
         return [Fraction(1)] * len(values)
-    low, high = (_number(a, span) for a in arguments)
-    return [Fraction(low <= _number(v, span) <= high) for v in values]
+    low, high = map(_number, ends)
+    return [Fraction(low <= _number(value) <= high) for value in values]
 
 
-def _categorical(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    (given,) = _some(arguments, 1, span)
-    weights = _flat(given, span)
+def _categorical(values: Sequence[Value], given: Value) -> list[Fraction]:
+    weights = _flat(given)
     if len(weights) != len(values):
-        raise Failure("PS0406", span, f"{len(weights)} weights for {len(values)} values")
-    return [_number(weight, span) for weight in weights]
+        raise LawError(f"{len(weights)} weights for {len(values)} values")
+    return [_number(weight) for weight in weights]
 
 
-def _empirical(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    (observed,) = _some(arguments, 1, span)
+def _empirical(values: Sequence[Value], observed: Value) -> list[Fraction]:
     if not isinstance(observed, np.ndarray):
-        raise Failure("PS0406", span, "empirical takes observations: a vector, or a matrix with one in each row")
+        raise LawError("empirical takes observations: a vector, or a matrix with one in each row")
     width = values[0].size if isinstance(values[0], np.ndarray) else 1
-    rows = _flat(observed, span)
+    rows = _flat(observed)
     if len(rows) % width:
-        raise Failure("PS0406", span, f"each observation needs {width} numbers")
-    at = {tuple(_flat(v, span)): i for i, v in enumerate(values)}
+        raise LawError(f"each observation needs {width} numbers")
+    at = {tuple(_flat(value)): i for i, value in enumerate(values)}
     counts = [Fraction(0)] * len(values)
     for start in range(0, len(rows), width):
         place = at.get(tuple(rows[start : start + width]))
         if place is None:
-            raise Failure("PS0406", span, f"observation {start // width + 1} lies outside the domain")
+            raise LawError(f"observation {start // width + 1} lies outside the domain")
         counts[place] += 1
     return counts
 
 
-def _binomial(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    n, p = (_number(a, span) for a in _some(arguments, 2, span))
+def _binomial(values: Sequence[Value], count: Value, chance: Value) -> list[Fraction]:
+    n, p = _number(count), _number(chance)
     if n.denominator != 1 or n < 0 or not 0 <= p <= 1:
-        raise Failure("PS0406", span, "binomial takes a whole number and a probability")
-    _limited((n,), span)
-    return [_binomial_mass(int(n), p, _number(v, span)) for v in values]
+        raise LawError("binomial takes a whole number and a probability")
+    _limited((n,))
+    return [_binomial_mass(int(n), p, _number(value)) for value in values]
 
 
 def _binomial_mass(n: int, p: Fraction, value: Fraction) -> Fraction:
@@ -219,76 +280,68 @@ def _binomial_mass(n: int, p: Fraction, value: Fraction) -> Fraction:
     return comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-def _bernoulli(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    return _binomial(values, (Fraction(1), *arguments), span)
+def _bernoulli(values: Sequence[Value], chance: Value) -> list[Fraction]:
+    return _binomial(values, Fraction(1), chance)
 
 
-def _geometric(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+def _geometric(values: Sequence[Value], chance: Value) -> list[Fraction]:
     """Pr(k) proportional to (1 - p)^k on the values of the domain."""
-    (p,) = (_number(a, span) for a in _some(arguments, 1, span))
+    p = _number(chance)
     if not 0 < p < 1:
-        raise Failure("PS0406", span, "geometric takes a probability between 0 and 1")
-    numbers = [_number(v, span) for v in values]
+        raise LawError("geometric takes a probability between 0 and 1")
+    numbers = [_number(value) for value in values]
     if any(number.denominator != 1 for number in numbers):
-        raise Failure("PS0406", span, "geometric is a law of whole numbers")
-    _limited(numbers, span)
+        raise LawError("geometric is a law of whole numbers")
+    _limited(numbers)
     return [(1 - p) ** int(number) for number in numbers]
 
 
-def _limited(numbers: Iterable[Fraction], span: Span) -> None:
+def _limited(numbers: Iterable[Fraction]) -> None:
     if any(abs(number) > LARGEST_COUNT for number in numbers):
-        raise Failure("PS0514", span, f"this law has exact probabilities for numbers up to {LARGEST_COUNT:,} only")
+        raise LawError(f"this law has exact probabilities for numbers up to {LARGEST_COUNT:,} only", "PS0514")
 
 
 # --- laws with rounded weights ---------------------------------------------------------------------
 
 
-def _normal(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+def _normal(values: Sequence[Value], mean: Value, deviation: Fraction) -> list[Fraction]:
     """Density at each value; at each point for a vector, with independent coordinates."""
-    mean, deviation = _some(arguments, 2, span)
-    spread = _positive(deviation, "a standard deviation", span)
-    gaps = [_gaps(value, mean, span) for value in values]
-    return falling([sum((gap * gap for gap in own), Fraction(0)) / (2 * spread * spread) for own in gaps])
+    gaps = [_gaps(value, mean) for value in values]
+    return falling([sum((gap * gap for gap in own), Fraction(0)) / (2 * deviation * deviation) for own in gaps])
 
 
-def _laplace(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    mean, scale = _some(arguments, 2, span)
-    spread = _positive(scale, "a scale", span)
-    return falling([sum(map(abs, _gaps(value, mean, span)), Fraction(0)) / spread for value in values])
+def _laplace(values: Sequence[Value], mean: Value, scale: Fraction) -> list[Fraction]:
+    return falling([sum(map(abs, _gaps(value, mean)), Fraction(0)) / scale for value in values])
 
 
-def _exponential(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    (given,) = _some(arguments, 1, span)
-    rate = _positive(given, "a rate", span)
-    numbers = [_number(value, span) for value in values]
+def _exponential(values: Sequence[Value], rate: Fraction) -> list[Fraction]:
+    numbers = [_number(value) for value in values]
     return falling([rate * number if number >= 0 else None for number in numbers])
 
 
-def _poisson(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
-    (given,) = _some(arguments, 1, span)
-    mean = _positive(given, "a mean", span)
-    numbers = [_number(value, span) for value in values]
-    _limited(numbers, span)
+def _poisson(values: Sequence[Value], mean: Fraction) -> list[Fraction]:
+    numbers = [_number(value) for value in values]
+    _limited(numbers)
     return poisson(mean, [int(n) if n >= 0 and n.denominator == 1 else None for n in numbers])
 
 
 def _densities(
-    values: Sequence[Value], span: Span, logarithm: Callable[[Any], Any | None], ends: Mapping[Fraction, Fraction]
+    values: Sequence[Value], logarithm: Callable[[Any], Any | None], ends: Mapping[Fraction, Fraction]
 ) -> list[Fraction]:
     """Weights e^logarithm (None: 0) over the largest of them; `ends`: powers of the distance from ends of the range.
 
-    Raises: Failure PS0406 where a density is infinite.
+    Raises: LawError where a density is infinite.
     """
     import flint
 
     found: list[Any] = []
     with flint.ctx.workprec(DENSITY_BITS):
         for value in values:
-            number = _number(value, span)
+            number = _number(value)
             power = ends.get(number, Fraction(0))
             if power < 0:
-                raise Failure("PS0406", span, f"the density of this law is infinite at {show(number)}")
-            known = None if power else logarithm(flint.arb(flint.fmpq(number.numerator, number.denominator)))
+                raise LawError(f"the density of this law is infinite at {show(number)}")
+            known = None if power else logarithm(_ball(number))
             found.append(flint.arb(0) if known is None else known.exp())
         largest = max(found, key=lambda one: float(one.mid()), default=flint.arb(1))
         if not largest > 0:
@@ -296,21 +349,19 @@ def _densities(
         return [Fraction(int((one / largest * 2**BITS + 0.5).mid().floor().unique_fmpz()), 1 << BITS) for one in found]
 
 
-def _gamma(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+def _gamma(values: Sequence[Value], shape: Fraction, rate: Fraction) -> list[Fraction]:
     """Density x^(shape - 1) e^(-rate x) at each value."""
-    shape, rate = (_positive(a, "a shape or rate", span) for a in _some(arguments, 2, span))
 
     def logarithm(x: Any) -> Any | None:
         if x < 0 or (x == 0 and shape != 1):
             return None
         return -_ball(rate) * x + (_ball(shape - 1) * x.log() if x > 0 else 0)
 
-    return _densities(values, span, logarithm, {Fraction(0): shape - 1})
+    return _densities(values, logarithm, {Fraction(0): shape - 1})
 
 
-def _beta(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+def _beta(values: Sequence[Value], a: Fraction, b: Fraction) -> list[Fraction]:
     """Density x^(a - 1) (1 - x)^(b - 1) at each value."""
-    a, b = (_positive(one, "a parameter of beta", span) for one in _some(arguments, 2, span))
 
     def logarithm(x: Any) -> Any | None:
         if x < 0 or x > 1:
@@ -318,18 +369,17 @@ def _beta(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> li
         low, high = (_ball(p - 1) * t.log() if p != 1 else 0 for p, t in ((a, x), (b, 1 - x)))
         return low + high + 0 * x
 
-    return _densities(values, span, logarithm, {Fraction(0): a - 1, Fraction(1): b - 1})
+    return _densities(values, logarithm, {Fraction(0): a - 1, Fraction(1): b - 1})
 
 
-def _lognormal(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+def _lognormal(values: Sequence[Value], mean: Value, deviation: Fraction) -> list[Fraction]:
     """Density e^(-(log x - mean)^2 / 2 sd^2) / x at each value."""
-    mean, deviation = _some(arguments, 2, span)
-    mu, sigma = _ball(_number(mean, span)), _ball(_positive(deviation, "a standard deviation", span))
+    mu, sigma = _ball(_number(mean)), _ball(deviation)
 
     def logarithm(x: Any) -> Any | None:
         return -((((x.log() - mu) / sigma) ** 2) / 2) - x.log() if x > 0 else None
 
-    return _densities(values, span, logarithm, {})
+    return _densities(values, logarithm, {})
 
 
 def _ball(value: Fraction) -> Any:
@@ -338,69 +388,57 @@ def _ball(value: Fraction) -> Any:
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
-RULES: Mapping[str, Callable[[Sequence[Value], Sequence[Value], Span], list[Fraction]]] = {
-    "uniform": _uniform,
-    "categorical": _categorical,
-    "empirical": _empirical,
-    "binomial": _binomial,
-    "bernoulli": _bernoulli,
-    "geometric": _geometric,
-    "normal": _normal,
-    "laplace": _laplace,
-    "exponential": _exponential,
-    "poisson": _poisson,
-    "gamma": _gamma,
-    "beta": _beta,
-    "lognormal": _lognormal,
+DISTRIBUTIONS: Mapping[str, Distribution] = {
+    "uniform": Distribution((0, 2), _uniform, of_values=True),
+    "normal": Distribution((2,), _normal, ("", "a standard deviation")),
+    "lognormal": Distribution((2,), _lognormal, ("", "a standard deviation")),
+    "binomial": Distribution((2,), _binomial),
+    "bernoulli": Distribution((1,), _bernoulli),
+    "categorical": Distribution((1,), _categorical, of_values=True),
+    "multinomial": Distribution((2,)),
+    "dirichlet": Distribution((1,)),
+    "empirical": Distribution((1,), _empirical, of_values=True),
+    "poisson": Distribution((1,), _poisson, ("a mean",)),
+    "geometric": Distribution((1,), _geometric),
+    "exponential": Distribution((1,), _exponential, ("a rate",)),
+    "laplace": Distribution((2,), _laplace, ("", "a scale")),
+    "gamma": Distribution((2,), _gamma, ("a shape or rate",) * 2),
+    "beta": Distribution((2,), _beta, ("a parameter of beta",) * 2),
+    "thurstone_mosteller": Distribution((2,)),
 }
-"""Weights of listed values, by distribution."""
-OF_VALUES = ("uniform", "categorical", "empirical")
-"""Distributions whose numbers are about the values themselves."""
+"""Every distribution of the language by name."""
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _some(arguments: Sequence[Value], count: int, span: Span) -> Sequence[Value]:
-    if len(arguments) != count:
-        raise Failure("PS0406", span, f"this law takes {count} plain value{'' if count == 1 else 's'}")
-    return arguments
-
-
-def _positive(value: Value, what: str, span: Span) -> Fraction:
-    number = _number(value, span)
-    if number <= 0:
-        raise Failure("PS0406", span, f"{what} is a positive number")
-    return number
-
-
-def _gaps(value: Value, mean: Value, span: Span) -> list[Fraction]:
+def _gaps(value: Value, mean: Value) -> list[Fraction]:
     """Differences from the mean, entry by entry; one mean may serve all entries of a point."""
-    entries = [_number(entry, span) for entry in _flat(value, span)]
-    means = [_number(entry, span) for entry in _flat(mean, span)]
+    entries = [_number(entry) for entry in _flat(value)]
+    means = [_number(entry) for entry in _flat(mean)]
     if isinstance(mean, Fraction) and isinstance(value, np.ndarray):
-        raise Failure("PS0406", span, f"the mean of {len(entries)} numbers is a vector of {len(entries)}")
+        raise LawError(f"the mean of {len(entries)} numbers is a vector of {len(entries)}")
     if len(means) != len(entries):
-        raise Failure("PS0406", span, f"a mean of {len(means)} numbers for values of {len(entries)}")
+        raise LawError(f"a mean of {len(means)} numbers for values of {len(entries)}")
     return [entry - middle for entry, middle in zip(entries, means, strict=True)]
 
 
-def _number(value: Value, span: Span) -> Fraction:
+def _number(value: Value) -> Fraction:
     if not isinstance(value, Fraction):
-        raise Failure("PS0406", span, "this law is for single numbers")
+        raise LawError("this law is for single numbers")
     return value
 
 
-def _flat(value: Value, span: Span) -> list[Any]:
+def _flat(value: Value) -> list[Any]:
     """Entries in order, numbers as fractions; words as they are."""
     if isinstance(value, np.ndarray):
-        return [entry if isinstance(entry, Fraction | str) else _finite(entry, span) for entry in value.ravel()]
+        return [entry if isinstance(entry, Fraction | str) else _finite(entry) for entry in value.ravel()]
     return list(value) if isinstance(value, tuple) else [value]
 
 
-def _finite(entry: Any, span: Span) -> Fraction:
+def _finite(entry: Any) -> Fraction:
     if not np.isfinite(entry):
-        raise Failure("PS0406", span, "a number here is not finite")
+        raise LawError("a number here is not finite")
     return Fraction(float(entry))
 
 

@@ -17,11 +17,10 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import cells as judged
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
-from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
+from privspec.model.priors import DISTRIBUTIONS, LawError, arguments_of, declared_at
 from privspec.model.reports import Failure, computable
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
@@ -176,16 +175,17 @@ def _moments(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Mom
     if rule is None or law.joint:
         message = f"{law.distribution} has no exact law on the cells of a real number"
         raise Failure("PS0514", law.span, message, help=f"use {', '.join(LAWS)}")
-    given = [evaluate(a, environment(model)) for a in law.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
+    given = arguments_of(law, environment(model))
     if not all(isinstance(one, Fraction) for one in given):
         raise Failure("PS0406", law.span, "this law is for single numbers")
-    numbers = [one for one in given if isinstance(one, Fraction)]
-    return rule(numbers or [low, high], law.span)
+    with declared_at(law.span):
+        numbers: Any = DISTRIBUTIONS[law.distribution].checked(given)
+        return rule(*(numbers or (low, high)))
 
 
-def _uniform(given: Sequence[Fraction], span: Span) -> Moments:
-    start, stop = given
-    _positive(stop - start, "the width of a uniform law", span)
+def _uniform(start: Fraction, stop: Fraction) -> Moments:
+    if start >= stop:
+        raise LawError("the width of a uniform law is a positive number")
 
     def between(a: Fraction, b: Fraction) -> Sequence[Fraction]:
         a, b = min(max(a, start), stop), min(max(b, start), stop)
@@ -194,10 +194,7 @@ def _uniform(given: Sequence[Fraction], span: Span) -> Moments:
     return Moments(between, (start, stop))
 
 
-def _normal(given: Sequence[Fraction], span: Span) -> Moments:
-    mean, deviation = given
-    _positive(deviation, "a standard deviation", span)
-
+def _normal(mean: Fraction, deviation: Fraction) -> Moments:
     def between(a: Fraction, b: Fraction) -> Sequence[Any]:
         mu, sigma = _ball(mean), _ball(deviation)
         ends = [(_ball(one) - mu) / sigma for one in (a, b)]
@@ -214,16 +211,11 @@ def _normal(given: Sequence[Fraction], span: Span) -> Moments:
     return Moments(between)
 
 
-def _exponential(given: Sequence[Fraction], span: Span) -> Moments:
-    (rate,) = given
-    _positive(rate, "a rate", span)
+def _exponential(rate: Fraction) -> Moments:
     return Moments(lambda a, b: _falling(max(a, Fraction(0)), max(b, Fraction(0)), rate), (Fraction(0),))
 
 
-def _laplace(given: Sequence[Fraction], span: Span) -> Moments:
-    mean, scale = given
-    _positive(scale, "a scale", span)
-
+def _laplace(mean: Fraction, scale: Fraction) -> Moments:
     def between(a: Fraction, b: Fraction) -> Sequence[Any]:
         # cells end at the mean: on one side of it
         above = a >= mean
@@ -247,42 +239,37 @@ def _falling(a: Fraction, b: Fraction, rate: Fraction) -> Sequence[Any]:
     return [start - stop for start, stop in zip(tail(a), tail(b), strict=True)]
 
 
-def _beta(given: Sequence[Fraction], span: Span) -> Moments:
-    a, b = given
-    _positive(min(a, b), "a parameter of beta", span)
+def _raised(below: Callable[[Fraction, int], Any], times: Callable[[int], Fraction]) -> Callable[..., Sequence[Any]]:
+    """Mass and moments of a law, each of which is so many `times` the mass of one of its kind with a parameter more.
+
+    `below(x, k)`: the mass of the k-th such law up to a number.
+    """
 
     def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
-        ends = [_ball(min(max(one, Fraction(0)), Fraction(1))) for one in (start, stop)]
         found, factor = [], flint.arb(1)
         for k in range(3):
-            below = [one.beta_lower(_ball(a + k), _ball(b), True) for one in ends]
-            found.append(factor * (below[1] - below[0]))
-            factor *= _ball((a + k) / (a + b + k))
+            found.append(factor * (below(stop, k) - below(start, k)))
+            factor *= _ball(times(k))
         return found
 
-    return Moments(between, (Fraction(0), Fraction(1)))
+    return between
 
 
-def _gamma(given: Sequence[Fraction], span: Span) -> Moments:
-    shape, rate = given
-    _positive(min(shape, rate), "a shape or rate", span)
+def _beta(a: Fraction, b: Fraction) -> Moments:
+    def below(x: Fraction, k: int) -> Any:
+        return _ball(min(max(x, Fraction(0)), Fraction(1))).beta_lower(_ball(a + k), _ball(b), True)
 
-    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
-        ends = [_ball(max(one, Fraction(0)) * rate) for one in (start, stop)]
-        found, factor = [], flint.arb(1)
-        for k in range(3):
-            below = [one.gamma_lower(_ball(shape + k), 1) for one in ends]
-            found.append(factor * (below[1] - below[0]))
-            factor *= _ball((shape + k) / rate)
-        return found
-
-    return Moments(between, (Fraction(0),))
+    return Moments(_raised(below, lambda k: (a + k) / (a + b + k)), (Fraction(0), Fraction(1)))
 
 
-def _lognormal(given: Sequence[Fraction], span: Span) -> Moments:
-    mean, deviation = given
-    _positive(deviation, "a standard deviation", span)
+def _gamma(shape: Fraction, rate: Fraction) -> Moments:
+    def below(x: Fraction, k: int) -> Any:
+        return _ball(max(x, Fraction(0)) * rate).gamma_lower(_ball(shape + k), 1)
 
+    return Moments(_raised(below, lambda k: (shape + k) / rate), (Fraction(0),))
+
+
+def _lognormal(mean: Fraction, deviation: Fraction) -> Moments:
     def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
         mu, sigma, root = _ball(mean), _ball(deviation), flint.arb(2).sqrt()
 
@@ -299,13 +286,7 @@ def _lognormal(given: Sequence[Fraction], span: Span) -> Moments:
     return Moments(between, (Fraction(0),))
 
 
-def _positive(value: Fraction, what: str, span: Span) -> None:
-    if value <= 0:
-        raise Failure("PS0406", span, f"{what} is a positive number")
-
-
-Rule = Callable[[Sequence[Fraction], Span], Moments]
-LAWS: Mapping[str, Rule] = {
+LAWS: Mapping[str, Callable[..., Moments]] = {
     "uniform": _uniform,
     "normal": _normal,
     "laplace": _laplace,

@@ -24,7 +24,7 @@ from privspec.model.domains import Between, Domain, IntegerRange, Table, Unknown
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
-from privspec.model.priors import RULES
+from privspec.model.priors import DISTRIBUTIONS, arguments_of, weights_of
 from privspec.model.reports import Failure, computable
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
@@ -270,9 +270,8 @@ def _sizes(model: Model, law: DataModel) -> Numbers:
 
     Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments.
     """
-    given = [evaluate(a, environment(model)) for a in law.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
-    rule = RULES.get(law.distribution)
-    if rule is None or law.joint or not given:
+    given, rule = arguments_of(law, environment(model)), DISTRIBUTIONS[law.distribution]
+    if rule.weights is None or law.joint or not given:
         known = "geometric(p), uniform(lo, hi), categorical(weights), poisson(mean), lognormal(mean, sd)"
         message = f"{law.distribution} has no exact law of how many records a key has"
         raise Failure("PS0514", law.span, message, help=f"use {known}")
@@ -281,7 +280,7 @@ def _sizes(model: Model, law: DataModel) -> Numbers:
         weights = _geometric(first)
     else:
         most = first.size if law.distribution == "categorical" and isinstance(first, np.ndarray) else LARGEST_SIZE
-        weights = rule([Fraction(size) for size in range(1, most + 1)], given, law.span)
+        weights = weights_of(rule, [Fraction(size) for size in range(1, most + 1)], given, law.span)
     total = sum(weights, Fraction(0))
     if total <= 0 or min(weights) < 0:
         raise Failure("PS0406", law.span, f"this law gives {law.subject} no probability from 1 record on")

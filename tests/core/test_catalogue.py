@@ -77,8 +77,8 @@ def test_right_forms_of_the_syntax_examples_parse() -> None:
 def test_lists_of_words_are_whole() -> None:
     """What an entry lists is what the language has."""
     from privspec.model.evaluate import DOMAIN_CALLS
-    from privspec.model.loss_rules import DISTRIBUTIONS
     from privspec.model.option_rules import families
+    from privspec.model.priors import DISTRIBUTIONS
 
     lists = {"PS0220": DOMAIN_CALLS, "PS0404": DISTRIBUTIONS, "PS0272": families()}
     for code, words in lists.items():
