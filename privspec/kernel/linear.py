@@ -10,6 +10,7 @@ c_j b_j at least (sum (c_j s_j)^(1/2))^2 / epsilon.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,7 +29,7 @@ from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, laplace_variance, size_up
-from privspec.kernel.worth.stated import CLOSE, judge_lines, judge_loss, listed
+from privspec.kernel.worth.stated import CLOSE, LowerBound, judge_bounded, judge_lines, listed
 from privspec.kernel.worth.traces import cbrt_down, proved
 
 
@@ -97,11 +98,11 @@ class LinearRules(Rules):
     def judge(self, case: PlanUnderCheck) -> object:
         release, value, words = self.measured(case)
         bound = case.claims.fields("views", "bound")[1]
-        derived, classes = None, tuple[str, ...](("",))
+        shown = None
         if not bound.absent:
             scope = dict(bound.entries()).get("scope", bound)
-            derived, classes = BOUNDS.get(str(scope.value), proved)(case.frame, release, bound)
-        judge_loss(case, value, derived, classes, "such mechanism", words)
+            shown = BOUNDS.get(str(scope.value), proved)(case.frame, release, bound)
+        judge_bounded(case, value, shown, "such mechanism", words)
         return release
 
     def measured(self, case: PlanUnderCheck) -> tuple[Release, Fraction, list[str]]:
@@ -290,8 +291,21 @@ def _times(stated: Rows, noise: Rows) -> list[Fraction]:
 SCOPE = "laplace"
 
 
-def placed(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
-    """What the weights of the units of a line prove of the loss, and the words for the mechanisms that it is about."""
+@dataclass(frozen=True, slots=True)
+class PlacedBound(LowerBound):
+    """An amount over a power of the epsilon of one line."""
+
+    among: tuple[str, ...]
+    line: int
+    amount: Fraction
+    power: int
+
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        return self.amount / lines[self.line].measure.figures({})["epsilon"] ** self.power
+
+
+def placed(frame: Frame, release: Release, item: JsonNode) -> PlacedBound:
+    """What the weights of the units of a line prove of the loss."""
     _, number, weights = item.fields("scope", "requirement", "weights")
     line = number.integer(0, len(frame.obligations) - 1)
     costs, moves = loads(frame, release, line)
@@ -299,11 +313,12 @@ def placed(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tu
     if sum(shares) > 1:
         raise weights.wrong("are more than one together")
     moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), ZERO) for j in range(len(costs))]
-    epsilon, pairs = frame.obligations[line].measure.figures({})["epsilon"], list(zip(costs, moved, strict=True))
     words = (f"independent Laplace noise at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
     if release.problem.errors.sizes:
-        return sum((sqrt_down(cost * size) for cost, size in pairs), ZERO) ** 2 / epsilon, words
-    return 2 * sum((cbrt_down(cost * size**2) for cost, size in pairs), ZERO) ** 3 / epsilon**2, words
+        sizes = [sqrt_down(cost * size) for cost, size in zip(costs, moved, strict=True)]
+        return PlacedBound(words, line, sum(sizes, ZERO) ** 2, 1)
+    squares = [cbrt_down(cost * size**2) for cost, size in zip(costs, moved, strict=True)]
+    return PlacedBound(words, line, 2 * sum(squares, ZERO) ** 3, 2)
 
 
 def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -347,5 +362,5 @@ def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
     return [sum(column, ZERO) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]
 
 
-BOUNDS = {SCOPE: placed, SHIFTS: shifted}
+BOUNDS: dict[str, Callable[[Frame, Release, JsonNode], LowerBound]] = {SCOPE: placed, SHIFTS: shifted}
 """Bounds by their scope, beside those of quadratic forms."""

@@ -6,16 +6,17 @@ proved at the upper end of an interval holds in all of it, and the number costs 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Bound, Frame, Guarantee, PlanUnderCheck, Rules, Share, View
+from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.linear import LinearRules
-from privspec.kernel.tables import Executed, Tables, among, contrasts, lower_bound
-from privspec.kernel.worth.stated import judge_loss
-from privspec.kernel.worth.traces import Proof, prove, shown
+from privspec.kernel.tables import Executed, TableBound, Tables, among
+from privspec.kernel.worth.stated import LowerBound, judge_loss
+from privspec.kernel.worth.traces import prove
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
@@ -59,39 +60,6 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     return replace(frame, obligations=tuple(lines))
 
 
-class Shown:
-    """A proof of what the loss is at least."""
-
-    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
-        """What it shows at the amounts of a frame, with the mu that is stated."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class LinearShown(Shown):
-    """Of linear answers: it holds at all amounts, with the mu that lines allow."""
-
-    release: Release
-    proof: Proof
-
-    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
-        return shown(frame, self.release, self.proof, stated.items(len(self.proof[2])))
-
-
-@dataclass(frozen=True, slots=True)
-class TableShown(Shown):
-    """Of a table: multipliers, for the ratios at the amounts of the frame."""
-
-    executed: Executed
-    proof: JsonNode
-
-    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
-        stated.same([])
-        lines = [Guarantee(one, k, one.measure.figures({}), {}, ()) for k, one in enumerate(frame.obligations)]
-        task = self.executed.task
-        return lower_bound(self.proof, task, contrasts(task, self.executed.table, lines))
-
-
 class Priceable:
     """How a form of block is priced: `rules` judges it, `claims` are the keys of its proofs, the bound last."""
 
@@ -102,7 +70,7 @@ class Priceable:
         """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
         raise NotImplementedError
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """What each of some proofs shows, and the words for the mechanisms that they are about."""
         raise NotImplementedError
 
@@ -117,12 +85,12 @@ class PriceableLinear(Priceable):
         assert isinstance(executed, Release)
         return not executed.problem.errors.weights
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Release)
         made = [prove(frame, executed, one) for one in items.items()]
-        if len({said for *_, said in made}) != 1 or any(not mu.absent for *_, masses, _ in made for *_, mu in masses):
+        if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
             raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
-        return [LinearShown(executed, one) for one in made], made[0][3]
+        return made, made[0].among
 
 
 class PriceableTable(Priceable):
@@ -137,9 +105,9 @@ class PriceableTable(Priceable):
         nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
         return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Executed)
-        return [TableShown(executed, one) for one in items.items()], (among(executed.task),)
+        return [TableBound(executed.task, one) for one in items.items()], (among(executed.task),)
 
 
 FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTable()}
@@ -223,7 +191,7 @@ def least(
             stated.same([])
             which.same(None)
         else:
-            value = made[which.integer(0, len(made) - 1)].at(at(frame, asked.name, high), stated)
+            value = made[which.integer(0, len(made) - 1)].at(at(frame, asked.name, high).obligations, stated)
         if value <= 0 or not free:
             found.append(asked.cost(low) + max(value, ZERO))
         low = high if high is not None else low

@@ -12,21 +12,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor, sinh, sqrt
 
-from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.numbers import ZERO, exp_down, exp_up
-from privspec.kernel.core.problem import Guarantee, Obligation, PlanUnderCheck
+from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
+from privspec.kernel.core.problem import Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.core.tables import Table
 from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
 from privspec.kernel.selection import least as least_of
 from privspec.kernel.tables import Lagrangian, contrasts, lower_bound
 from privspec.kernel.tables_forms import Contrast, Task
-from privspec.kernel.voting import Executed as Voted
-from privspec.kernel.voting import Total, bounds
-from privspec.kernel.worth.shifts import SCOPE as SHIFTS
-from privspec.kernel.worth.shifts import by_law
-from privspec.kernel.worth.traces import largest_mu_squared, mass, sent
+from privspec.kernel.voting import VoteBound
+from privspec.kernel.worth.shifts import LawBound
+from privspec.kernel.worth.traces import TraceBound, largest_mu_squared
 
 BOXES = 2**12
 """Most boxes of one bound."""
@@ -139,33 +135,27 @@ class Curve:
 
 
 class LinearCurve(Curve):
-    """The bound of additive noise is a constant over a sum, of what each line allows, squared, times a mass.
+    """The bound of additive noise falls with a sum, of what each line allows, squared, times a mass, or its root.
 
-    What is allowed is mu, or the mu^2 = e^eps + e^-eps - 2 of a pure share (quality/linear.py, `proved`).
+    What is allowed is mu, or the mu^2 = e^eps + e^-eps - 2 of a pure share (worth/traces.py).
     """
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        case, release = self.part.case, self.part.executed
-        assert isinstance(release, Release)
-        self.low, (bound,) = Fraction(stated(case).double()), case.claims.fields(optional=("views", "bound"))[1:]
-        keys = ("scope", "loss_weights", "prices", "differences", "vectors", "slack")
-        scope, _, prices, differences, *_ = bound.fields(*keys)
-        if witnesses or not prices.absent or self.low < 0:
-            raise bound.wrong("does not go with the share of the part")
-        lines = [(one, *one.fields("requirement", "mu", "columns")) for one in differences.items()]
-        alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
-        self.mass, self.rest = Fraction(alone), ZERO
-        for one, number, mu, given in [] if alone else lines:
-            some, columns = block.surely(number.integer()), read_matrix(given, given.extents(2)[0], block.inputs)
-            size = mass(block, some, columns, one, sent(scope.text(), case.frame, block, columns))
-            if number.integer() in self.part.shared:
+        bound, lines = self.part.case.bounded, self.part.case.frame.obligations
+        self.low = Fraction(stated(self.part.case).double())
+        plain = isinstance(bound, TraceBound) and not bound.paid and bound.worth.exponent is not None
+        if witnesses or not isinstance(bound, TraceBound) or not plain or self.low < 0:
+            raise self.part.case.claims.wrong("say nothing of other shares")
+        self.mass, self.rest, self.root = ZERO, ZERO, bound.worth.exponent != 1
+        for line, size, mu in bound.masses:
+            if line in self.part.shared:
                 self.mass += size
             else:
-                measure = case.frame.obligations[number.integer()].measure
-                self.rest += size * largest_mu_squared(measure, release.noise.shape != "gaussian", mu)
-
-        top = self.low * (self.mass * self.square(self.own, up=False) + self.rest)
-        self.doubles = float(self.mass), float(self.rest), float(top)
+                self.rest += size * largest_mu_squared(lines[line].measure, bound.pure, mu)
+        if not self.rest:
+            self.mass = Fraction(1)  # only the ratio of powers counts
+        self.power = self.mass * self.square(self.own, up=False) + self.rest
+        self.doubles = float(self.mass), float(self.rest), float(self.power)
 
     def square(self, share: Fraction, *, up: bool) -> Fraction:
         """The mu^2 that a share allows, rounded up or down."""
@@ -173,53 +163,46 @@ class LinearCurve(Curve):
         return share * share if self.kind == "mu" else max(ZERO, power(share) + power(-share) - 2)
 
     def at(self, share: Fraction) -> Fraction:
-        own = self.mass * self.square(self.own, up=False) + self.rest
-        other = self.mass * self.square(share, up=True) + self.rest
-        return self.low * own / other if other else self.low
+        power = self.mass * self.square(share, up=True) + self.rest
+        ratio = self.power / power if power else Fraction(1)
+        return self.low * (sqrt_down(ratio) if self.root else ratio)
 
     def near(self, share: float) -> float:
-        mass, rest, top = self.doubles
-        return top / (mass * (share * share if self.kind == "mu" else 4 * sinh(share / 2) ** 2) + rest)
+        mass, rest, own = self.doubles
+        ratio = own / (mass * (share * share if self.kind == "mu" else 4 * sinh(share / 2) ** 2) + rest)
+        return float(self.low) * (sqrt(ratio) if self.root else ratio)
 
 
-class StepsCurve(Curve):
+class LawCurve(Curve):
     """Of one number no law of pure epsilon is below a closed form; below its own share no less is so than there."""
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        case, release = self.part.case, self.part.executed
-        assert isinstance(release, Release)
-        (bound,), self.low = case.claims.fields("views", "bound")[1:], Fraction(stated(case).double())
-        number = dict(bound.entries())["requirement"].integer(0, len(case.frame.obligations) - 1)
-        if witnesses or self.kind != "epsilon" or number not in self.part.shared:
-            raise bound.wrong("does not go with the share of the part")
-        self.law, self.doubles = by_law(case.frame, release.problem, number), (float(self.own), float(self.low))
+        bound, self.low = self.part.case.bounded, Fraction(stated(self.part.case).double())
+        if witnesses or not isinstance(bound, LawBound) or self.kind != "epsilon" or bound.line not in self.part.shared:
+            raise self.part.case.claims.wrong("say nothing of other shares")
+        self.bound, self.doubles = bound, (float(self.own), float(self.low))
 
     def at(self, share: Fraction) -> Fraction:
-        return max(self.law.at(share), self.low if share <= self.own else ZERO)
+        return max(self.bound.at(self.part.obligations(share)), self.low if share <= self.own else ZERO)
 
     def near(self, share: float) -> float:
         if not 1e-9 < share < 100:
             return super().near(share)
         own, low = self.doubles
-        return max(self.law.near(share), low if share <= own else 0.0)
+        return max(self.bound.near(share), low if share <= own else 0.0)
 
 
 class VotesCurve(Curve):
     """The closed forms of bounds for every rule, at any epsilon."""
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        (self.witness,), executed = self.part.case.claims.fields(optional=("bound",)), self.part.executed
-        assert isinstance(executed, Voted)
-        self.vote, loss = executed.vote, executed.vote.loss
-        if witnesses or not isinstance(loss, Total) or self.kind != "epsilon":
+        bound = self.part.case.bounded
+        if witnesses or not isinstance(bound, VoteBound) or not bound.of_sums or self.kind != "epsilon":
             raise self.part.case.claims.wrong("say nothing of other shares")
-        self.loss = loss
+        self.bound = bound
 
     def at(self, share: Fraction) -> Fraction:
-        found = bounds(self.part.obligations(share), self.vote, self.witness, self.loss, {})
-        if not found:
-            raise self.part.case.claims.wrong("say nothing of the loss at other shares")
-        return max(found)
+        return self.bound.at(self.part.obligations(share))
 
 
 class SelectionCurve(Curve):
@@ -291,7 +274,7 @@ class TableCurve(Curve):
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         task = read(Task, self.part.case.block)
         assert isinstance(task, Task)
-        self.task, self.table = task, Table(task.outputs, task.rows, task.columns, task.places, [], 1)
+        self.task = task
         known = sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0])
         shares = [share for share, _ in known]
         if self.kind != "epsilon" or len(set(shares)) < len(shares) or not 0 < shares[0] <= shares[-1] < LARGEST:
@@ -316,9 +299,7 @@ class TableCurve(Curve):
 
     def asked(self, epsilon: Fraction) -> list[Contrast]:
         """What the lines compare at a share."""
-        obligations = enumerate(self.part.obligations(epsilon))
-        figures = [Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in obligations]
-        return contrasts(self.task, self.table, figures)
+        return contrasts(self.task, self.part.obligations(epsilon))
 
     def proved(self, share: Fraction, witness: JsonNode, asked: Fraction) -> Piece:
         """What a witness proves at its share or at a larger one, and from one to the other."""
@@ -380,9 +361,7 @@ def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
 
 def _of_noise(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
     """By what the bound of additive noise is about."""
-    bound = dict(part.case.claims.entries()).get("bound")
-    steps = bound is not None and isinstance(bound.value, dict) and bound.value.get("scope") == SHIFTS
-    return (StepsCurve if steps else LinearCurve)(part, witnesses, most)
+    return (LawCurve if isinstance(part.case.bounded, LawBound) else LinearCurve)(part, witnesses, most)
 
 
 CURVES = {"linear": _of_noise, "selection": SelectionCurve, "table": TableCurve, "votes": VotesCurve}

@@ -8,17 +8,18 @@ rounding lowers the bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
-from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, Rules, View
+from privspec.kernel.core.problem import Bound, Guarantee, Obligation, PlanUnderCheck, Rules, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
-from privspec.kernel.worth.stated import judge_lines, judge_loss
+from privspec.kernel.worth.stated import LowerBound, judge_bounded, judge_lines, judge_loss
 
 GRID = 160
 ONE = 1 << GRID
@@ -41,11 +42,12 @@ class Tables(Rules):
 
     def judge(self, case: PlanUnderCheck) -> Executed:
         executed, value, words = self.measured(case)
-        task, lines = executed.task, list(executed.guarantees)
+        task = executed.task
         try:
-            empty = case.claims.value == {}
-            derived = None if empty else lower_bound(case.claims, task, contrasts(task, executed.table, lines))
-            judge_loss(case, value, derived, (among(task),), "table", words)
+            if case.claims.value == {}:
+                judge_loss(case, value, None, (among(task),), "table", words)
+            else:
+                judge_bounded(case, value, TableBound(task, case.claims), "table", words)
         except Refused as reason:
             case.says("bound", False, str(reason))
         return executed
@@ -166,19 +168,20 @@ def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[in
     return [[*at, z] for at, z in found.items()]
 
 
-def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Contrast]:
+def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
+    table = Table(task.outputs, task.rows, task.columns, task.places, [], 1)
     found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
-    for compared, one in zip(task.compared, guarantees, strict=True):
-        atoms, condition = one.obligation.measure.of.each_output, one.obligation.measure.of.condition(one.asked)
+    for compared, one in zip(task.compared, lines, strict=True):
+        measure, (epsilon, slack) = one.measure.of, (ZERO, ZERO)
+        condition = measure.condition(one.measure.figures({}))
         bends = condition if isinstance(condition, Curved) else None
-        epsilon, slack = ZERO, ZERO
         if isinstance(condition, HockeyStick):
-            epsilon, slack = condition.epsilon, condition.delta / (compared.inputs if atoms else 1)
+            epsilon, slack = condition.epsilon, condition.delta / (compared.inputs if measure.each_output else 1)
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
         limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
         pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
-        found.append(Contrast(table.view(list(one.obligation.seen)), rows, pairs, atoms, bends=bends))
+        found.append(Contrast(table.view(list(one.seen)), rows, pairs, measure.each_output, bends=bends))
     found += [votes.contrast() for votes in task.manipulation]
     for line in task.fairness:
         found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
@@ -297,8 +300,25 @@ class Lagrangian:
         return sum(scalars, total + Fraction(sum(map(min, self.reduced)), ONE))
 
 
+@dataclass(frozen=True, slots=True)
+class TableBound(LowerBound):
+    """What a witness proves of every table that meets lines like those of the problem, and every chosen number."""
+
+    task: Task
+    witness: JsonNode
+
+    @property
+    def among(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (among(self.task),)
+
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        if stated is not None:
+            stated.same([])
+        return lower_bound(self.witness, self.task, contrasts(self.task, lines))
+
+
 def lower_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fraction:
-    """What a witness proves of every table that meets the problem, and every number that is chosen."""
+    """What a witness proves of every table that keeps to these contrasts, and every number that is chosen."""
     shares = [task.ends()[weight] for *_, weight in task.laws if weight is not None]
     if any(not 0 <= low <= high <= 1 for low, high in shares):
         raise Refused("a law has a share of less than nothing")

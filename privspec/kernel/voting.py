@@ -26,7 +26,7 @@ from privspec.kernel.laws.voting import (
 from privspec.kernel.measures import LOCAL_PURE, PURE
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.terms import Pick
-from privspec.kernel.worth.stated import SIMULATED, judge_lines, judge_loss
+from privspec.kernel.worth.stated import SIMULATED, LowerBound, judge_bounded, judge_lines, judge_loss
 from privspec.kernel.worth.stated import Line as AccuracyLine
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
@@ -258,6 +258,30 @@ WORDS = {
 
 
 # --- bounds for every rule --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VoteBound(LowerBound):
+    """What a witness proves of a sum under every rule that meets the lines; of a number that is picked `low` alone."""
+
+    vote: Vote
+    witness: JsonNode
+    low: Fraction
+
+    @property
+    def among(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (SCOPES[self.witness.form(*SCOPES)],)
+
+    @property
+    def of_sums(self) -> bool:
+        """Whether it holds for lines of any amounts."""
+        return isinstance(self.vote.loss, Total)
+
+    def at(self, lines: Lines, stated: JsonNode | None = None) -> Fraction:
+        found = proved(lines, self.vote, self.witness, self.low)
+        if found is None:
+            raise Refused("a bound is claimed for a loss that it is not known for, or by no line")
+        return found
 
 
 def proved(lines: Lines, vote: Vote, witness: JsonNode, low: Fraction) -> Fraction | None:
@@ -493,7 +517,6 @@ class VoteRules(Rules):
         vote, asked, (witness,) = executed.vote, executed.vote.loss, case.claims.fields(optional=("bound",))
         averaged = isinstance(asked, Total) and any(term.operator == "E" for term in asked.terms)
         words = [vote.expression, "units of the loss expression", "expected" if averaged else "worst"]
-        classes = (LISTED if witness.absent else SCOPES[witness.form(*SCOPES)],)
         value, stated = None, dict(case.loss.entries())
         try:
             value = asked.of(executed.rule, vote, executed.chosen)
@@ -501,11 +524,11 @@ class VoteRules(Rules):
             if not stated.keys() & {*SIMULATED}:
                 raise
         try:
-            low = None if witness.absent else Fraction(stated["lower_bound"].double())
-            derived = None if low is None else proved(case.frame.obligations, vote, witness, low)
-            if low is not None and derived is None:
-                raise Refused("a bound is claimed for a loss that it is not known for, or by no line")
-            judge_loss(case, value, derived, classes, "rule", words)
+            if witness.absent:
+                judge_loss(case, value, None, (LISTED,), "rule", words)
+            else:
+                low = Fraction(stated["lower_bound"].double())
+                judge_bounded(case, value, VoteBound(vote, witness, low), "rule", words)
         except Refused as reason:
             case.says("bound", False, str(reason))
 

@@ -20,7 +20,7 @@ from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.divergences import delta_up, pure_mu_up
 from privspec.kernel.measures import APPROXIMATE, BY_DISTANCE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
-from privspec.kernel.systems import composed_proves
+from privspec.kernel.systems import composed_proves, shares_of
 from privspec.plan import verify
 from tests.plans import Document, components, resign, solved_text
 
@@ -456,3 +456,33 @@ def test_delta_is_between_the_ends_of_an_accountant(seed: int) -> None:
             for up in (False, True)
         )
         assert low - 1e-12 <= found <= high + 1e-12
+
+
+SIZES = """\
+parties: person in 1..4
+variables:
+  input pay[person] in [0, 2]
+  input works[person] in {0, 1}
+  intermediate said
+  output mean_pay
+  output working in 0..4
+background:
+  said = sum(works)
+  said ~ uniform
+loss: E[ |mean_pay - mean(pay)| ] + E[ |working - said| ]
+privacy: (mean_pay, working) is 0.5-zCDP wrt (pay, works), replacing one person
+"""
+
+
+def test_no_curve_of_a_part_is_above_what_a_mechanism_at_that_share_costs() -> None:
+    """Sizes of errors fall with mu, and not with its square: a bound of squares would be too high below its share."""
+    plan = solved_text(SIZES)
+    assert verdict(plan) == ""
+    case, parts = bracket.judged(plan)
+    noise = shares_of(case, parts).curves[0]
+    assert noise.kind == "mu"
+    value, own = Fraction(components(plan)[0]["loss"]["value"]), noise.own
+    for times in (Fraction(1, 8), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(8)):
+        shown, least = noise.at(own * times), value / times
+        assert least * (1 - Fraction(1, 10**6)) <= shown <= least * (1 + Fraction(1, 10**9))
+        assert noise.near(float(own * times)) == pytest.approx(float(shown), rel=1e-9)

@@ -36,6 +36,7 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth.shifts import shifted
+from privspec.kernel.worth.stated import LowerBound
 from privspec.kernel.worth.traces import proved
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document
@@ -43,7 +44,7 @@ from privspec.problem.linear import Sparse, grid_of
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling, shorter
 
-Judge = Callable[[Frame, Release, JsonNode], tuple[Fraction, tuple[str, ...]]]
+Judge = Callable[[Frame, Release, JsonNode], LowerBound]
 """What a witness proves of the loss, and of which mechanisms."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
@@ -232,10 +233,11 @@ class Stated:
         found = []
         for judge, stated in tried:
             try:
-                derived, words = judge(self.frame, self.release, JsonNode(stated, "claims.bound"))
+                shows = judge(self.frame, self.release, JsonNode(stated, "claims.bound"))
+                derived = float_down(shows.at(self.frame.obligations))
             except Refused:
                 continue
-            found.append(Bound(stated, min(max(float_down(derived), 0.0), self.loss()), words[0]))
+            found.append(Bound(stated, min(max(derived, 0.0), self.loss()), shows.among[0]))
         return max(found, key=lambda one: one.value, default=None)
 
 

@@ -34,7 +34,7 @@ from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
-from privspec.kernel.worth.traces import Proof, prove, shown
+from privspec.kernel.worth.traces import TraceBound, prove
 from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate
@@ -365,7 +365,7 @@ class Shows:
     frame: Frame
     release: Release
     witness: dict[str, Any]
-    proof: Proof
+    proof: TraceBound
 
     def stated(self, value: Fraction) -> list[str | None]:
         """For each line that is charged, a mu that no Gaussian release at an amount reaches, where that is needed."""
@@ -383,8 +383,8 @@ class Shows:
 
         def out(value: Fraction) -> bool:
             """Whether no mechanism meets the lines at an amount."""
-            frame = frame_at(self.frame, search.found.node.name, value)
-            return shown(frame, self.release, self.proof, JsonNode(self.stated(value), "mu").items()) > 0
+            lines = frame_at(self.frame, search.found.node.name, value).obligations
+            return self.proof.at(lines, JsonNode(self.stated(value), "mu")) > 0
 
         low = _largest(out, search.found.low, self.decision.value)
         return [{"upto": str(low), "proof": 0, "mu": self.stated(low)}, last] if low > search.found.low else [last]
@@ -414,11 +414,11 @@ class Curve:
         from scipy.interpolate import CubicSpline  # slow to load, and only for amounts that solving picks
 
         self.shows, self.search = shows, shows.decision.search
-        worth, exponent = shows.proof[0], shows.proof[0].exponent
+        worth, exponent = shows.proof.worth, shows.proof.worth.exponent
         if exponent is None:
             raise Refused("what is proved is no power of what is allowed")
-        self.share, self.exponent, self.paid = float(worth.at(Fraction(1))), float(exponent), float(shows.proof[1])
-        masses, low, high = shows.proof[2], self.search.found.low, self.search.end
+        self.share, self.exponent, self.paid = float(worth.at(Fraction(1))), float(exponent), float(shows.proof.paid)
+        masses, low, high = shows.proof.masses, self.search.found.low, self.search.end
         if not self.share or not masses:
             raise Refused("nothing is proved")
         first = last = shows.decision.value
@@ -443,13 +443,13 @@ class Curve:
     def _squares(self, value: Fraction) -> list[float]:
         """mu^2 of each line that is charged."""
         lines = lines_at(self.search.model, value)
-        measures = [lines[o].measure for o, _, _ in self.shows.proof[2]]
+        measures = [lines[o].measure for o, _, _ in self.shows.proof.masses]
         if self.shows.release.noise.gaussian:
             return [float(one.gaussian_mu_down() or 0) ** 2 for one in measures]
         return [4 * sinh(float(one.pure_epsilon or 0) / 2) ** 2 for one in measures]
 
     def _rest(self, squares: list[float]) -> float:
-        power = sum(float(m) * square for (_, m, _), square in zip(self.shows.proof[2], squares, strict=True))
+        power = sum(float(m) * square for (_, m, _), square in zip(self.shows.proof.masses, squares, strict=True))
         return self.share / power**self.exponent - self.paid if power else inf
 
     def ends(self, gap: float) -> list[Fraction] | None:
@@ -475,7 +475,7 @@ class Curve:
     def stated(self, value: Fraction) -> list[str | None]:
         """As `Shows.stated`, by the spline."""
         lines, found = lines_at(self.search.model, value), list[str | None]()
-        for (o, _, _), logs in zip(self.shows.proof[2], self.logs, strict=True):
+        for (o, _, _), logs in zip(self.shows.proof.masses, self.logs, strict=True):
             measure = lines[o].measure
             mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
             found.append(stated_mu(measure, mu) if self.shows.release.noise.gaussian else None)

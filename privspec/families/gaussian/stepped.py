@@ -161,9 +161,11 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
     whole = document(elaborate(problem.model))
     frame = read_frame(JsonNode(whole, "problem"))
     block = read_linear(JsonNode(whole["blocks"][0], "block"), frame)
-    found = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
-    value, words = max(found, default=(None, ("",)))
-    return None if value is None else float_down(value), words[0]
+    bounds = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
+    if not bounds:
+        return None, ""
+    value, words = max((one.at(frame.obligations), one.among) for one in bounds)
+    return float_down(value), words[0]
 
 
 @lru_cache(maxsize=128)

@@ -27,10 +27,10 @@ from privspec.families.tables.system import (
     to_program,
     view_of,
 )
-from privspec.kernel.core.problem import Frame, Guarantee, read_frame
+from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table as Executed
-from privspec.kernel.tables import contrasts, lower_bound
+from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
@@ -288,14 +288,10 @@ class SolvedTable(ABC):
     @cached_property
     def proof(self) -> tuple[float | None, dict[str, Any]]:
         """A bound on the loss of every table, rounded down, with its witness; None and nothing where none is proved."""
-        lines = [
-            Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in enumerate(self.frame.obligations)
-        ]
         best: tuple[float | None, dict[str, Any]] = None, {}
         for witness in self.witnesses():
             try:
-                asked = contrasts(self.task, self.executed, lines)
-                found = float_down(lower_bound(JsonNode(witness, "claims"), self.task, asked))
+                found = float_down(TableBound(self.task, JsonNode(witness, "claims")).at(self.frame.obligations))
             except Refused:
                 continue
             if best[0] is None or found > best[0]:

@@ -290,6 +290,8 @@ class PlanUnderCheck:
     found: list[Claim] = field(init=False, default_factory=list)
     promised: object = field(init=False, default=None)
     """What is executed, as a term, and the lines that it has to keep, once the rules of its block have read them."""
+    bounded: object = field(init=False, default=None)
+    """What no mechanism is below, once it was shown, as a function of what the lines allow (worth/stated.py)."""
 
     def __post_init__(self) -> None:
         self.frame = read_frame(self.problem)

@@ -9,7 +9,7 @@ these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, exp, expm1, prod, sqrt
 from typing import TypeVar
@@ -25,6 +25,7 @@ from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE,
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
 from privspec.kernel.shares import Owner, owners
+from privspec.kernel.worth.stated import LowerBound
 
 SCOPE = "shifts"
 ADDITIVE = "additive noise of any law"
@@ -103,25 +104,19 @@ def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, 
     return [(size, None if step is None else int(size / step), count) for size, step, count in moving]
 
 
-def of_any_law(
-    frame: Frame, release: Release, item: JsonNode, value: Fraction, words: tuple[str, ...]
-) -> tuple[Fraction, tuple[str, ...]]:
-    """A bound of squares for unbiased mechanisms, by pure epsilon, as one for noise of any law or more: twice it.
+def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation]) -> str | None:
+    """What twice a bound of squares for unbiased mechanisms, by pure epsilon, is about; None where it says no more.
 
-    Along every direction such noise is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2) times
-    that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
+    Along every direction noise of any law is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2)
+    times that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
     """
-    witness, means, block = dict(item.entries()), frame.trust.means, release.problem
-    lines = [one.fields("requirement", "mu", "columns")[0].integer() for one in witness["differences"].items()]
-    asked = [frame.obligations[line] for line in lines]
-    kinds = {one.measure.common for one in asked}
-    plain = witness["prices"].absent and not block.errors.sizes and not release.noise.gaussian
-    if not plain or not kinds <= set(SAME_EPSILON) or means.shared:
-        return value, words
+    kinds, means = {one.measure.common for one in asked}, frame.trust.means
+    if not kinds <= set(SAME_EPSILON) or means.shared:
+        return None
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
     every = not people and all(_of_any_size(block, one) for one in asked)
     classes = ALONE if means.alone else EVERY if every else ADDITIVE
-    return 2 * value, (classes if kinds == {PURE} else OF_PURE[classes],)
+    return classes if kinds == {PURE} else OF_PURE[classes]
 
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:
@@ -207,18 +202,18 @@ def _furthest(block: Linear, unit: tuple[Piece, ...]) -> Fraction:
     return total
 
 
-def shifted(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
-    """What multipliers prove of the loss, and the words for the mechanisms of which none has less.
+def shifted(frame: Frame, release: Release, item: JsonNode) -> LowerBound:
+    """What multipliers prove of the loss of mechanisms of the kind that is executed.
 
     Without any coalition's shares the noise has as much variance: on average over coalitions, all of it has more.
     """
-    (value, words), noise = shown(frame, release.problem, item), release.noise
+    found, noise = shown(frame, release.problem, item), release.noise
     if noise.parties == noise.honest or release.problem.errors.sizes:
-        return value, words
-    return value * noise.parties / noise.honest, (f"shares of {ADDITIVE}",)
+        return found
+    return replace(found, times=Fraction(noise.parties, noise.honest), among=(f"shares of {ADDITIVE}",))
 
 
-def shown(frame: Frame, block: Linear, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
+def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound:
     """The same; nothing that is executed matters. Of pure epsilon it is a closed form, which takes no multipliers.
 
     The variances of what parties draw alone add up, and each is what its party needs for what it holds.
@@ -229,22 +224,20 @@ def shown(frame: Frame, block: Linear, item: JsonNode) -> tuple[Fraction, tuple[
     movers = _of_parties(frame, block, line) if alone else [(found.sensitivity, found.parts, 1)]
     words = (ALONE if alone else found.among,)
     if all(one.absent for one in rest):
-        costs = (count * _by_law(block, found, size, parts).at(found.epsilon) for size, parts, count in movers)
-        return sum(costs, ZERO), words
+        laws = tuple((count, ByLaw(*_priced(block, size), parts)) for size, parts, count in movers)
+        return LawBound(words, line, laws)
     fine, some, *given = rest
     cells = fine.integer(1, LARGEST)
     shifts = [one.integer(1, cells) for one in some.items()]
     if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
         raise some.wrong("are not shifts in order")
-    own, paid = combined(found, shifts, *given)
-    value = ZERO
+    weights = list[tuple[int, Fraction, int]]()
     for size, parts, count in movers:
         if parts is None or not any(shift * parts % cells for shift in shifts):
-            weight, power = _priced(block, size / cells)
-            value += count * weight * (least(own, power) - paid)
+            weights.append((count, *_priced(block, size / cells)))
         elif not alone:
             raise some.wrong("divide what neighbours move as a whole")
-    return value, words
+    return ShiftBound(words, line, read_multipliers(shifts, *given), tuple(weights))
 
 
 def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
@@ -326,23 +319,46 @@ def in_steps(grown: Number, parts: int, power: int) -> Number:
     return least
 
 
-def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
-    """The same of a line of pure epsilon about one number.
+@dataclass(frozen=True, slots=True)
+class LawBound(LowerBound):
+    """By the closed form of one line of pure epsilon: what so many laws, each of what moves one number, cost."""
 
-    Raises: Refused where it is no such line.
+    among: tuple[str, ...]
+    line: int
+    laws: tuple[tuple[int, ByLaw], ...]
+    times: Fraction = Fraction(1)
+
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        epsilon, delta = _amounts(lines[self.line])
+        if delta:
+            raise Refused("has a delta, under which other laws are better")
+        return self.times * sum((count * law.at(epsilon) for count, law in self.laws), ZERO)
+
+    def near(self, epsilon: float) -> float:
+        """About the same at an epsilon, in doubles."""
+        return float(self.times) * sum(count * law.near(epsilon) for count, law in self.laws)
+
+
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """By the points of the grid of errors: what z_s adds up to at d, and at d + s; and the sum of the largest of each.
+
+    The multipliers of a shift and of its mirror image are half of these each, which meet at 0.
     """
-    found = reach(frame, block, line)
-    return _by_law(block, found, found.sensitivity, found.parts)
+
+    plus: dict[int, fmpq]
+    minus: dict[int, fmpq]
+    most: Fraction
+
+    def reduced(self, epsilon: Fraction) -> list[fmpq]:
+        """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good."""
+        grown, last = rational(exp_up(epsilon)), max([0, *self.plus, *self.minus])
+        own = [self.plus.get(k, fmpq()) - grown * self.minus.get(k, 0) for k in range(last + 2)]
+        return [own[0], *(value / 2 for value in own[1:])]
 
 
-def _by_law(block: Linear, found: Reach, size: Fraction, parts: int | None) -> ByLaw:
-    if found.delta:
-        raise Refused("has a delta, under which other laws are better")
-    return ByLaw(*_priced(block, size), parts)
-
-
-def combined(found: Reach, shifts: list[int], start: JsonNode, multipliers: JsonNode) -> tuple[list[fmpq], Fraction]:
-    """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good, and delta sum most_s."""
+def read_multipliers(shifts: list[int], start: JsonNode, multipliers: JsonNode) -> Multipliers:
+    """For each shift multipliers at the points of the grid from `start` on."""
     first, width = start.integer(-LARGEST, 0), multipliers.extents(2)[1]
     if not 0 < len(shifts) * width <= LARGEST:
         raise multipliers.wrong("are too many")
@@ -354,11 +370,31 @@ def combined(found: Reach, shifts: list[int], start: JsonNode, multipliers: Json
             if entry:
                 plus[abs(k)] = plus.get(abs(k), 0) + entry
                 minus[abs(k + shift)] = minus.get(abs(k + shift), 0) + entry
-    paid = sum((fraction(max(row)) for row in given), ZERO)
-    grown, last = rational(exp_up(found.epsilon)), max([0, *plus, *minus])
-    own = [plus.get(k, fmpq()) - grown * minus.get(k, 0) for k in range(last + 2)]
-    # the multipliers of a shift and of its mirror image are half of these each, which meet at 0
-    return [own[0], *(value / 2 for value in own[1:])], found.delta * paid
+    return Multipliers(plus, minus, sum((fraction(max(row)) for row in given), ZERO))
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftBound(LowerBound):
+    """By multipliers of shifts, for each mover (so many of them) the cost and the power of an error of one cell."""
+
+    among: tuple[str, ...]
+    line: int
+    multipliers: Multipliers
+    movers: tuple[tuple[int, Fraction, int], ...]
+    times: Fraction = Fraction(1)
+
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        epsilon, delta = _amounts(lines[self.line])
+        reduced, paid = self.multipliers.reduced(epsilon), delta * self.multipliers.most
+        total = ZERO
+        for count, weight, power in self.movers:
+            total += count * weight * (least(reduced, power) - paid)
+        return self.times * total
+
+
+def _amounts(asked: Obligation) -> tuple[Fraction, Fraction]:
+    amounts = asked.measure.figures({})
+    return amounts["epsilon"], amounts.get("delta", ZERO)
 
 
 def least(own: list[fmpq], power: int) -> Fraction:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import digits_down
-from privspec.kernel.core.problem import PlanUnderCheck
+from privspec.kernel.core.problem import Obligation, PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
@@ -14,6 +16,31 @@ Line = tuple[int, str, Fraction, Fraction]
 SAID, SIMULATED = ("expression", "units", "kind"), ("standard_error", "profiles")
 CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
+
+
+class LowerBound(ABC):
+    """What no mechanism of a class is below, as a function of what the lines allow: made by the certificates alone.
+
+    `among`: the words for the class, any of which a plan may use.
+    """
+
+    among: tuple[str, ...]
+
+    @abstractmethod
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        """At most the loss of every mechanism of the class that satisfies lines like its own, at any amounts.
+
+        Args: stated, for each mass a mu in place of the one beside it, where the amounts have no closed form.
+        """
+
+
+def judge_bounded(
+    case: PlanUnderCheck, exact: Fraction | None, bound: LowerBound | None, noun: str, words: list[str]
+) -> None:
+    """`judge_loss` by what was shown of the lines of the plan itself; other lines are asked of `case.bounded`."""
+    case.bounded = bound
+    derived = None if bound is None else bound.at(case.frame.obligations)
+    judge_loss(case, exact, derived, ("",) if bound is None else bound.among, noun, words)
 
 
 def judge_loss(

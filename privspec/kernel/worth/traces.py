@@ -18,7 +18,7 @@ trace C_j of each error term (scale the rows of Z one by one); so sum w_j sqrt(S
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpq_mat
@@ -26,15 +26,15 @@ from flint import arb, ctx, fmpq, fmpq_mat
 from privspec.kernel.changes import PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Matrix, Measured, Places, Release, read_matrix
 from privspec.kernel.core.numbers import ZERO, ball, end, fraction, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import AskedMeasure, Frame
+from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import of_kept
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
 from privspec.kernel.shares import Owner, check_one, owners
 from privspec.kernel.strategies.dense import chosen_rows, products
-from privspec.kernel.worth.shifts import of_any_law
-from privspec.kernel.worth.stated import listed
+from privspec.kernel.worth.shifts import words_of_any_law
+from privspec.kernel.worth.stated import LowerBound, listed
 
 BITS = 128
 """Binary digits of roots."""
@@ -412,25 +412,39 @@ def cbrt_down(value: Fraction) -> Fraction:
     return Fraction(root, 1 << shift)
 
 
-Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, JsonNode]], tuple[str, ...]]
-"""The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
+@dataclass(frozen=True, slots=True)
+class TraceBound(LowerBound):
+    """The loss is at least `times` what the worth is at the sum of masses times mu^2, less what is `paid`.
+
+    `masses`: the number of a line, its mass, and the mu stated beside it. `pure`: about every unbiased mechanism of
+    pure epsilon.
+    """
+
+    among: tuple[str, ...]
+    worth: Worth
+    paid: Fraction
+    masses: tuple[tuple[int, Fraction, JsonNode], ...]
+    pure: bool
+    times: int = 1
+
+    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+        given = [mu for *_, mu in self.masses] if stated is None else stated.items(len(self.masses))
+        power = ZERO
+        for (line, size, _), mu in zip(self.masses, given, strict=True):
+            power += size * largest_mu_squared(lines[line].measure, self.pure, mu)
+        return self.times * (self.worth.at(power) - self.paid)
 
 
-def proved(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
-    """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
-    proof = prove(frame, release, item)
-    return of_any_law(frame, release, item, shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3])
+def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
+    """What a witness proves of the loss; twice that of noise of any law, where it is one for unbiased mechanisms."""
+    found = prove(frame, release, item)
+    lines = [frame.obligations[line] for line, *_ in found.masses]
+    plain = dict(item.entries())["prices"].absent and not release.problem.errors.sizes and found.pure
+    words = words_of_any_law(frame, release.problem, lines) if plain else None
+    return found if words is None else replace(found, among=(words,), times=2)
 
 
-def shown(frame: Frame, release: Release, proof: Proof, stated: list[JsonNode]) -> Fraction:
-    """What a proof shows at the amounts of a frame, with the mu that is stated for each of its masses."""
-    (found, paid, masses, _), pure = proof, not release.noise.gaussian
-    pairs = zip(masses, stated, strict=True)
-    power = sum(m * largest_mu_squared(frame.obligations[o].measure, pure, mu) for (o, m, _), mu in pairs)
-    return found.at(Fraction(power)) - paid
-
-
-def prove(frame: Frame, release: Release, item: JsonNode) -> Proof:
+def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     """That the loss of noise like that of a release is at least worth.at(sum of masses times mu^2) - paid."""
     block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
@@ -493,7 +507,8 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> Proof:
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
     words = among(scope.value, frame, words, pure)
-    return worth(asked, traces, kappa * noise.honest / noise.parties), asked.paid, masses, words
+    found_worth = worth(asked, traces, kappa * noise.honest / noise.parties)
+    return TraceBound(words, found_worth, asked.paid, tuple(masses), pure)
 
 
 def _defect(gram: Matrix, slack: JsonNode) -> Fraction:
