@@ -69,10 +69,6 @@ class AskedMeasure:
         """The measure, where its amounts are everybody's."""
         return None if self.each else self.of
 
-    def proved_by(self, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:
-        """Whether independent laws satisfy it at some amounts, as `Measure.proved_by`; never one by person."""
-        return self.common is not None and self.common.proved_by(asked, *parts)
-
     def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
         return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts}
 
