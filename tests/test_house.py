@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 82_800,
     "families": 198_120,
     "functions": 14_600,
-    "kernel": 132_740,
+    "kernel": 132_690,
     "language": 28_000,
     "model": 104_000,
     "noise": 10_500,

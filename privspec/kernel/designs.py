@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Linear, read_linear
-from privspec.kernel.core.numbers import digits_down, fraction
+from privspec.kernel.core.numbers import ZERO, digits_down, fraction
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
@@ -55,8 +55,8 @@ class Cut:
             raise Refused("has accuracy lines, which do not count what is cut")
         chances = _law(self.chances, "records")
         over = [(Fraction(max(n - kept.most, 0)), chance) for n, chance in enumerate(chances)]
-        one, square = (sum((size**power * p for size, p in over), Fraction(0)) for power in (1, 2))
-        mean, total = self.people * one, Fraction(0)
+        one, square = (sum((size**power * p for size, p in over), ZERO) for power in (1, 2))
+        mean, total = self.people * one, ZERO
         squared = self.people * (square - one**2) + mean**2
         rows, at = block.errors.of(block.target).tolist(), block.places[held.start][0]
         cells = None if self.cells is None else _law(self.cells, "cells")
@@ -67,8 +67,8 @@ class Cut:
             if cells is None and len(set(own)) > 1:
                 raise Refused("does not say where records lie that do not count alike")
             weights = cells or [Fraction(1, len(own))] * len(own)
-            first = sum((p * m for p, m in zip(weights, own, strict=True)), Fraction(0))
-            second = sum((p * m * m for p, m in zip(weights, own, strict=True)), Fraction(0))
+            first = sum((p * m for p, m in zip(weights, own, strict=True)), ZERO)
+            second = sum((p * m * m for p, m in zip(weights, own, strict=True)), ZERO)
             total += weight * (mean * (second - first**2) + squared * first**2)
         return total
 

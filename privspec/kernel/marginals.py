@@ -36,7 +36,7 @@ from privspec.kernel.chains import FINEST, variance
 from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
-from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
+from privspec.kernel.core.numbers import ZERO, ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.laws.gaussian import Gaussian
@@ -61,7 +61,6 @@ MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
 """Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
-ZERO = fmpq(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ class Marginals:
             columns = self.tables[table]
             each = rational(weight / prod(self.sizes[i] for i in columns))
             for own in self.within(columns):
-                found[own] = found.get(own, ZERO) + each
+                found[own] = found.get(own, fmpq()) + each
         return {
             own: fraction(total * prod(self.sizes[i] * (self.sizes[i] - 1) for i in own))
             for own, total in found.items()
@@ -261,7 +260,7 @@ class Residuals(Released):
 
     def variance(self, table: Subset) -> Fraction:
         """Of one number of a table."""
-        total = sum((self.variances[own] for own in self.block.within(table)), ZERO)
+        total = sum((self.variances[own] for own in self.block.within(table)), fmpq())
         return fraction(total) / prod(self.block.sizes[i] for i in table) ** 2
 
     @property
@@ -274,7 +273,7 @@ class Residuals(Released):
         """Every term of the loss; the loss is the largest."""
         squares = {own: rational(deviation) ** 2 for own, deviation in self.deviations.items()}
         every = (self.block.coefficients(list(term)) for term in self.block.terms)
-        return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), ZERO)) for one in every]
+        return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), fmpq())) for one in every]
 
     def rounding_squared(self) -> Fraction:
         """The square of the largest share of its deviation by which rounding moves a number, one without by units."""
@@ -282,7 +281,7 @@ class Residuals(Released):
 
     def moves(self, table: Subset) -> Fraction:
         """At least what rounding moves a number of a table by."""
-        block, found = self.block, ZERO
+        block, found = self.block, fmpq()
         for own in block.within(table):
             found += prod(2 * block.sizes[i] for i in own) * rational(self.deviations[own])
         cells = prod(block.sizes[i] for i in table)
@@ -351,7 +350,7 @@ class Separate(Released):
         """Every term of the loss; the loss is the largest."""
         tables = self.block.tables
         each = [self.variance(t) * prod(self.block.sizes[i] for i in own) for t, own in enumerate(tables)]
-        return [sum((w * each[t] for t, w in term), Fraction(0)) for term in self.block.terms]
+        return [sum((w * each[t] for t, w in term), ZERO) for term in self.block.terms]
 
 
 def read_separate(block: Marginals, mechanism: JsonNode) -> Separate:
@@ -421,10 +420,10 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: JsonNo
     mixed: dict[int, Fraction] = {}
     for share, term in zip(weights, block.terms, strict=True):
         for table, weight in term:
-            mixed[table] = mixed.get(table, Fraction(0)) + share * weight
+            mixed[table] = mixed.get(table, ZERO) + share * weight
     costs = block.coefficients(list(mixed.items()))
-    known: dict[Subset, Fraction] = dict.fromkeys(block.subsets, Fraction(0))
-    total = Fraction(0)
+    known: dict[Subset, Fraction] = dict.fromkeys(block.subsets, ZERO)
+    total = ZERO
     for item, asked in zip(lines.items(len(obligations)), obligations, strict=True):
         mu, masses = item.fields("mu", "masses")
         unit, listed = unit_of(asked, block), masses.items()
@@ -443,8 +442,8 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: JsonNo
     if not total:
         raise lines.wrong("have no mass")
     with ctx.workprec(PRECISION):
-        roots = sum(((ball(costs.get(own, Fraction(0))) * ball(b)).sqrt() for own, b in known.items()), arb(0))
-        return max(end((roots * roots / ball(total)).lower()), Fraction(0))
+        roots = sum(((ball(costs.get(own, ZERO)) * ball(b)).sqrt() for own, b in known.items()), arb(0))
+        return max(end((roots * roots / ball(total)).lower()), ZERO)
 
 
 def _columns(item: JsonNode, block: Marginals) -> frozenset[int]:
@@ -486,10 +485,10 @@ def kinds_of(block: Marginals) -> Kinds:
         for own in block.within(columns):
             spread, found = prod(block.sizes[i] for i in block.plain(columns) if i not in own), every[own]
             worth = weight * Fraction(prod(block.sizes[i] - 1 for i in own), spread)
-            found[ways] = found.get(ways, Fraction(0)) + worth
+            found[ways] = found.get(ways, ZERO) + worth
     known, places = dict[frozenset[tuple[Ways, Fraction]], int](), dict[Subset, tuple[int, Fraction]]()
     for own, weights in every.items():
-        factor = sum(weights.values(), Fraction(0))
+        factor = sum(weights.values(), ZERO)
         kind = frozenset((ways, worth / factor) for ways, worth in weights.items())
         places[own] = known.setdefault(kind, len(known)), factor
     return Kinds(tuple(map(dict, known)), places)
@@ -551,26 +550,26 @@ class Strategies(Released):
 
     def losses(self) -> list[Fraction]:
         """The weighted sum of the variances of all tables."""
-        kinds, found = kinds_of(self.block), Fraction(0)
+        kinds, found = kinds_of(self.block), ZERO
         asked = [asked_of(self.block, weights) for weights in kinds.weights]
         for own, part in self.parts.items():
             kind, factor = kinds.places[own]
-            found += factor * sum(products(asked[kind] * part.reconstruction, part.reconstruction), Fraction(0))
+            found += factor * sum(products(asked[kind] * part.reconstruction, part.reconstruction), ZERO)
         return [found]
 
     def bias_squared(self) -> Fraction:
         """At least the square of what the average of a number may be off, for `COUNT` records in each ordered cell."""
-        block, kinds, found = self.block, kinds_of(self.block), Fraction(0)
+        block, kinds, found = self.block, kinds_of(self.block), ZERO
         one, added = identity(block.cells), fmpq_mat(1, block.cells, [1] * block.cells)
         grams = {ways: fmpq_mat(gram_of(block, ways)) for weights in kinds.weights for ways in weights}
         for own, part in self.parts.items():
             for ways in kinds.weights[kinds.places[own][0]]:
                 if set(ways) == {"all"}:
                     off = added * part.reconstruction * part.strategy - added
-                    moved = sum(products(off, off), Fraction(0))
+                    moved = sum(products(off, off), ZERO)
                 else:
                     off = part.reconstruction * part.strategy - one
-                    moved = sum(products(grams[ways] * off, off), Fraction(0))
+                    moved = sum(products(grams[ways] * off, off), ZERO)
                 found = max(found, moved * 4 ** len(own))
         together = max(len(block.within(table)) for table in block.tables)
         return found * block.cells * (COUNT * together) ** 2
@@ -585,7 +584,7 @@ class Strategies(Released):
                 (self.grid / 2 * 2 ** len(own)) ** 2 * part.strategy.nrows() / (self.block.share(own) or 1)
                 for own, part in self.parts.items()
             ),
-            Fraction(0),
+            ZERO,
         )
         return 4 * parts + self.output_grid**2 * self.of_one
 
@@ -693,7 +692,7 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
     if min(sizes) < 0 or not any(sizes):
         raise scales.wrong("are not numbers from 0 on")
     total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block).count ** 2
-    total *= sum((fraction(value) ** 2 for value in sizes), Fraction(0))
+    total *= sum((fraction(value) ** 2 for value in sizes), ZERO)
     kinds = kinds_of(block)
     with ctx.workprec(PRECISION):
         shares, found = [arb(0) for _ in kinds.weights], arb(0)
@@ -706,5 +705,5 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
             # a symmetric matrix with |G^2 - G| <= d has no eigenvalue above 1 + d
             off = gram * gram - gram
             trace = sum((image[m, m] * size for m, size in enumerate(sizes)), fmpq_mat(1, 1)[0, 0])
-            found += share * ball(fraction(trace)) / ball(1 + sqrt_up(sum(products(off, off), Fraction(0)))).sqrt()
-        return max(end((found * found / ball(total)).lower()), Fraction(0)) if found > 0 else Fraction(0)
+            found += share * ball(fraction(trace)) / ball(1 + sqrt_up(sum(products(off, off), ZERO))).sqrt()
+        return max(end((found * found / ball(total)).lower()), ZERO) if found > 0 else ZERO

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Release
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.linear import LinearRules
@@ -20,7 +21,6 @@ from privspec.kernel.worth.traces import prove
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
-ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

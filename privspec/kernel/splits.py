@@ -20,7 +20,7 @@ from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_
 from privspec.kernel.selection import least as least_of
 from privspec.kernel.tables import Lagrangian, contrasts, lower_bound
 from privspec.kernel.tables_forms import Contrast, Task
-from privspec.kernel.voting import VoteBound
+from privspec.kernel.voting import Total, VoteBound
 from privspec.kernel.worth.shifts import LawBound
 from privspec.kernel.worth.traces import TraceBound, largest_mu_squared
 
@@ -197,7 +197,12 @@ class VotesCurve(Curve):
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         bound = self.part.case.bounded
-        if witnesses or not isinstance(bound, VoteBound) or not bound.of_sums or self.kind != "epsilon":
+        if (
+            witnesses
+            or not isinstance(bound, VoteBound)
+            or not isinstance(bound.vote.loss, Total)
+            or self.kind != "epsilon"
+        ):
             raise self.part.case.claims.wrong("say nothing of other shares")
         self.bound = bound
 

@@ -23,7 +23,7 @@ from flint import arb, ctx, fmpz, fmpz_poly
 
 from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import InputLayout, Released
-from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused, Size, read
 from privspec.kernel.laws.gaussian import Gaussian
@@ -101,7 +101,7 @@ class Stream:
         """How far one vector can move."""
         if self.held.ball is not None:
             return 2 * self.held.ball[0]
-        return (self.held.upper or Fraction(0)) - (self.held.lower or Fraction(0))
+        return (self.held.upper or ZERO) - (self.held.lower or ZERO)
 
     @property
     def units(self) -> str:
@@ -177,7 +177,7 @@ class Banded:
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
         spread, added = inverse_up(self.ramp, self.band, self.block.steps)
-        below, at, found = _sums(spread, 2), self.block.steps, Fraction(0)
+        below, at, found = _sums(spread, 2), self.block.steps, ZERO
         del spread
         for count, size in zip(self.lengths, self.deviations, strict=True):
             found += size**2 * sum(below[at - count : at])
@@ -359,7 +359,7 @@ def bound(block: Stream, pattern: Pattern, largest: Fraction) -> Fraction:
     """At most the loss of all Gaussian noise whose mu^2 is at most `largest`."""
     with ctx.workprec(128):
         found = classes(block.steps, pattern, block.each) * ball(block.weight * block.each * block.amount**2 / largest)
-        return max(end(found.lower()), Fraction(0))
+        return max(end(found.lower()), ZERO)
 
 
 def classes(size: int, pattern: Pattern, each: int) -> arb:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 from privspec.kernel.changes import Anything, Rows, Units
-from privspec.kernel.core.numbers import digits_down, sqrt_up
+from privspec.kernel.core.numbers import ZERO, digits_down, sqrt_up
 from privspec.kernel.core.problem import (
     PLAN,
     AskedMeasure,
@@ -27,7 +27,7 @@ from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
-from privspec.kernel.losses import TIGHT, ZERO, PrivacyLoss, delta_of
+from privspec.kernel.losses import TIGHT, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.rules import Hint
@@ -205,11 +205,11 @@ def _let_through(measures: list[Spent]) -> Bound:
     """What independent parts let through together; not known of parts with a delta beside Gaussian ones."""
     mus = [figures["mu"] for _, figures in measures if "mu" in figures]
     pure = [figures for _, figures in measures if "mu" not in figures]
-    delta = sum((one.get("delta", Fraction(0)) for one in pure), Fraction(0))
+    delta = sum((one.get("delta", ZERO) for one in pure), ZERO)
     if not mus:
-        return {"epsilon": sum((one["epsilon"] for one in pure), Fraction(0)), "delta": delta}
+        return {"epsilon": sum((one["epsilon"] for one in pure), ZERO), "delta": delta}
     squares = [mu * mu for mu in mus] + [pure_mu_up(one["epsilon"]) ** 2 for one in pure]
-    return None if delta else {"mu": sqrt_up(sum(squares, Fraction(0)))}
+    return None if delta else {"mu": sqrt_up(sum(squares, ZERO))}
 
 
 def read_system(case: PlanUnderCheck) -> System:
@@ -476,7 +476,7 @@ def shares_of(case: PlanUnderCheck, parts: list[Judged], known: dict[int, Known]
     often = [sum(part.times for *_, part in parts if line in part.lines) for line in range(len(obligations))]
     picked = [any(isinstance(one, Share) for _, one in line.measure.amounts) for line in obligations]
     common = [line for line, count in enumerate(often) if count > 1 and not picked[line]]
-    sharing, place, constant, words = list[Sharing](), dict[int, int](), Fraction(0), list[str]()
+    sharing, place, constant, words = list[Sharing](), dict[int, int](), ZERO, list[str]()
     known = {} if known is None else known
     for number, (own, executed, part) in enumerate(parts):
         said, names, lines = dict(own.loss.entries()), ", ".join(outputs_of(own)), own.frame.obligations
@@ -553,7 +553,7 @@ def _loss(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )
     parts = [dict(own.loss.entries()) for own in cases]
-    total = sum((Fraction(part["value"].double()) for part in parts), Fraction(0))
+    total = sum((Fraction(part["value"].double()) for part in parts), ZERO)
     value.same(float(total))
     said.same(expression)
     for item, key in ((units, "units"), (kind, "kind")):

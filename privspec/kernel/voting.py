@@ -272,11 +272,6 @@ class VoteBound(LowerBound):
     def among(self) -> tuple[str, ...]:  # type: ignore[override]
         return (SCOPES[self.witness.form(*SCOPES)],)
 
-    @property
-    def of_sums(self) -> bool:
-        """Whether it holds for lines of any amounts."""
-        return isinstance(self.vote.loss, Total)
-
     def at(self, lines: Lines, stated: JsonNode | None = None) -> Fraction:
         found = proved(lines, self.vote, self.witness, self.low)
         if found is None:

@@ -18,7 +18,7 @@ from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
-from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
+from privspec.kernel.core.numbers import ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
@@ -41,7 +41,6 @@ SAME_EPSILON = (PURE, APPROXIMATE)
 BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
-ZERO = Fraction(0)
 MULTIPLIED = ("cells", "shifts", "start", "multipliers")
 Number = TypeVar("Number", Fraction, float)
 

@@ -14,10 +14,9 @@ from math import lcm
 from flint import acb, arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
-from privspec.kernel.core.numbers import ball, end, fraction, rational
+from privspec.kernel.core.numbers import ZERO, ball, end, fraction, rational
 from privspec.kernel.core.reading import Refused
 
-ZERO = Fraction(0)
 BITS = 128
 """Binary digits of figures."""
 WIDE = Fraction(1, 2**18)
