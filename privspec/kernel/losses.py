@@ -289,9 +289,10 @@ def kept(listed: list[tuple[list[int], list[int]]], whole: int) -> PrivacyLoss |
     if len(found) > LISTED:
         return None
     largest = list[Pair]()
-    for pair in sorted(found.values(), key=lambda pair: -_apart(pair[0], 0)):
+    # what is left out is covered by one that stays: a chain of pairs, each covered by the next, would add up its slack
+    for pair in sorted(found.values(), key=lambda pair: (-_apart(pair[0], 0), -max(pair[0], default=0))):
         if not any(covers(other[0], pair[0]) for other in largest):
-            largest = [other for other in largest if not covers(pair[0], other[0])] + [pair]
+            largest.append(pair)
     raised = ({log: chance + (chance >> SPARE) + 1 for log, chance in up.items()} for up, _ in largest)
     return PrivacyLoss(own=True, pairs=tuple((up, down) for up, (_, down) in zip(raised, largest, strict=True)))
 

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from privspec.kernel.counted import _of_votes
 from privspec.kernel.laws.voting import BY_NAME, Ballots
-from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of, response
+from privspec.kernel.losses import CHANCES, GRID, PrivacyLoss, covers, delta_of, kept, pair_of, response
 from privspec.kernel.voting import Executed, RuleAt, Total, Vote
 
 ZERO = Fraction(0)
@@ -158,6 +158,23 @@ def test_a_pair_counts_for_another_only_if_it_lets_through_as_much_everywhere() 
     back = law([10, 990], [20, 980])
     assert not covers(rare, back)
     assert len(kept([([20, 980], [10, 990]), ([10, 990], [20, 980])], WHOLE).pairs) == 2  # type: ignore[union-attr]
+
+
+def test_a_chain_of_pairs_does_not_add_up_what_each_lets_another_spare() -> None:
+    """Each pair lets through a little less at 0 than the one before, within the slack, and a little more beyond."""
+    whole, size, step = 2**58, 2**56, 2**16
+    chain = []
+    for i in range(200):
+        high, low = size + i * step, size - i * (3 * step // 2 + 5 * step // 8)
+        one, other = [high, low], [high // 4, low // 2]
+        chain.append(([*one, whole - sum(one)], [*other, whole - sum(other)]))
+    found = kept(chain, whole)
+    assert found is not None
+    least = max(sum(max(p - q, 0) for p, q in zip(*pair, strict=True)) for pair in chain) * Fraction(1, whole)
+    with_ratios = (
+        sum(chance * (1 - math.exp(-at / GRID)) for at, chance in up.items() if at > 0) for up, _ in found.pairs
+    )
+    assert max(with_ratios) / CHANCES >= float(least)
 
 
 def test_answers_alike_are_one_and_rounded_against_the_plan() -> None:
