@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import flint
+from flint import arb, ctx
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import cells as judged
+from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
@@ -37,6 +39,7 @@ BITS = 100
 PRECISION = 320
 LEAST = Fraction(1, 10**9)
 """Least probability of the domain under a law that goes beyond it."""
+LEAST_TAIL = arb(2) ** -PRECISION
 
 
 class CellBlock(judged.CellBlock):
@@ -104,9 +107,9 @@ def _block(model: Model) -> CellBlock:
         text = "this average is over data without a model"
         hint = f"write worst[ ... ], or add a model such as {source.name} ~ uniform"
         raise Failure("PS0401", model.loss.span, text, help=hint)
-    moments = None if kind == "worst" or law is None else _moments(model, law, low, high)
-    own = set() if moments is None else {one for one in moments.ends if low < one < high}
-    ends = (low, *sorted({one for one in middles if low < one < high} | own), high)
+    known = None if kind == "worst" or law is None else _law(model, law, low, high)
+    inner = middles if known is None else middles | known.ends
+    ends = (low, *sorted(one for one in inner if low < one < high), high)
     if (len(ends) - 1) * len(values) > MOST_ENTRIES or len(values) < 2:
         message = f"{output.name} takes {len(values):,} values, which make {len(ends) - 1:,} cells of {source.name}"
         raise Failure("PS0515", output.span, message, help="use fewer values, at equal distances")
@@ -121,30 +124,47 @@ def _block(model: Model) -> CellBlock:
         power=error.power,
         weight=error.weight,
         expression=spell(model.loss),
-        costs=None if moments is None or law is None else _costs(moments, law, ends, values, error.power),
+        costs=None if known is None or law is None else _costs(known, law, ends, values, error.power),
     )
 
 
 # --- the law of the number ------------------------------------------------------------------------
 
 
+Above = Callable[[Fraction], Sequence[Any]]
+"""The mass of a law above a number, and its first two moments there, in balls or exactly; all times one number."""
+
+
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """The mass and the first two moments of a law in an interval, in balls or exactly; `ends` where it has kinks."""
+class RealLaw:
+    """A law of a real number; `ends`: where it begins and ends, and where else cells have to end."""
 
-    between: Callable[[Fraction, Fraction], Sequence[Any]]
-    ends: tuple[Fraction, ...] = ()
+    above: Above
+    least: Fraction | None = None
+    most: Fraction | None = None
+    kinks: tuple[Fraction, ...] = ()
+
+    @property
+    def ends(self) -> set[Fraction]:
+        return {one for one in (self.least, self.most, *self.kinks) if one is not None}
+
+    def between(self, low: Fraction, high: Fraction) -> list[Fraction]:
+        """Mass and moments between two numbers."""
+        start, stop = (self.above(self._within(end)) for end in (low, high))
+        return [_exact(one - other) for one, other in zip(start, stop, strict=True)]
+
+    def _within(self, number: Fraction) -> Fraction:
+        above = number if self.least is None else max(number, self.least)
+        return above if self.most is None else min(above, self.most)
 
 
-def _costs(
-    moments: Moments, law: DataModel, ends: Sequence[Fraction], values: Sequence[Fraction], power: int
-) -> Numbers:
+def _costs(law: RealLaw, line: DataModel, ends: Sequence[Fraction], values: Sequence[Fraction], power: int) -> Numbers:
     """What every value costs in every cell, times the probability of the cell; the law is that within the domain."""
-    with flint.ctx.workprec(PRECISION):
-        found = [[_exact(part) for part in moments.between(a, b)] for a, b in pairwise(ends)]
+    with ctx.workprec(PRECISION):
+        found = [law.between(a, b) for a, b in pairwise(ends)]
     whole, rows = sum(part[0] for part in found), []
     if whole <= LEAST:
-        raise Failure("PS0406", law.span, f"this law gives {law.subject} no probability on its domain")
+        raise Failure("PS0406", line.span, f"this law gives {line.subject} no probability on its domain")
     for (mass, first, second), low in zip(found, ends, strict=False):
         for value in values:
             if power == 2:
@@ -158,18 +178,13 @@ def _costs(
 
 
 def _exact(value: Any) -> Fraction:
-    """A ball by its middle, a fraction as it is."""
+    """A ball by its middle, a fraction as it is; what is nothing beside a whole law is nothing."""
     if isinstance(value, Fraction):
         return value
-    mantissa, exponent = value.mid().man_exp()
-    return int(mantissa) * Fraction(2) ** int(exponent)
+    return end(value.mid()) if abs(value) > LEAST_TAIL else Fraction(0)
 
 
-def _ball(value: Fraction) -> Any:
-    return flint.arb(flint.fmpq(value.numerator, value.denominator))
-
-
-def _moments(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Moments:
+def _law(model: Model, law: DataModel, low: Fraction, high: Fraction) -> RealLaw:
     """Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments."""
     rule = LAWS.get(law.distribution)
     if rule is None or law.joint:
@@ -183,110 +198,72 @@ def _moments(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Mom
         return rule(*(numbers or (low, high)))
 
 
-def _uniform(start: Fraction, stop: Fraction) -> Moments:
+def _uniform(start: Fraction, stop: Fraction) -> RealLaw:
     if start >= stop:
         raise LawError("the width of a uniform law is a positive number")
-
-    def between(a: Fraction, b: Fraction) -> Sequence[Fraction]:
-        a, b = min(max(a, start), stop), min(max(b, start), stop)
-        return b - a, (b * b - a * a) / 2, (b**3 - a**3) / 3
-
-    return Moments(between, (start, stop))
+    return RealLaw(lambda t: [(stop**k - t**k) / k for k in (1, 2, 3)], start, stop)
 
 
-def _normal(mean: Fraction, deviation: Fraction) -> Moments:
-    def between(a: Fraction, b: Fraction) -> Sequence[Any]:
-        mu, sigma = _ball(mean), _ball(deviation)
-        ends = [(_ball(one) - mu) / sigma for one in (a, b)]
-        densities = [(-t * t / 2).exp() / (2 * flint.arb.pi()).sqrt() for t in ends]
-        # the tail that is smaller keeps its digits
-        side = 1 if ends[0] > 0 else -1
-        mass = (
-            side * ((side * ends[0] / flint.arb(2).sqrt()).erfc() - (side * ends[1] / flint.arb(2).sqrt()).erfc()) / 2
-        )
-        first = densities[0] - densities[1]
-        second = mass + ends[0] * densities[0] - ends[1] * densities[1]
-        return mass, mu * mass + sigma * first, mu * mu * mass + 2 * mu * sigma * first + sigma * sigma * second
+def _normal(mean: Fraction, deviation: Fraction) -> RealLaw:
+    def above(t: Fraction) -> Sequence[Any]:
+        x, sigma = ball((t - mean) / deviation), ball(deviation)
+        mass, density = (x / arb(2).sqrt()).erfc() / 2, (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+        return _moved(mean, mass, sigma * density, sigma * sigma * (mass + x * density))
 
-    return Moments(between)
+    return RealLaw(above)
 
 
-def _exponential(rate: Fraction) -> Moments:
-    return Moments(lambda a, b: _falling(max(a, Fraction(0)), max(b, Fraction(0)), rate), (Fraction(0),))
+def _laplace(mean: Fraction, scale: Fraction) -> RealLaw:
+    def above(t: Fraction) -> Sequence[Any]:
+        mass, first, second = (part / 2 for part in _tail(Fraction(1), 1 / scale, abs(t - mean)))
+        if t < mean:
+            mass, second = 1 - mass, 2 * ball(scale) ** 2 - second
+        return _moved(mean, mass, first, second)
+
+    return RealLaw(above, kinks=(mean,))
 
 
-def _laplace(mean: Fraction, scale: Fraction) -> Moments:
-    def between(a: Fraction, b: Fraction) -> Sequence[Any]:
-        # cells end at the mean: on one side of it
-        above = a >= mean
-        near, far = (a - mean, b - mean) if above else (mean - b, mean - a)
-        mass, first, second = _falling(near, far, 1 / scale)
-        sign = 1 if above else -1
-        mu = _ball(mean)
-        return mass, mu * mass + sign * first, mu * mu * mass + 2 * sign * mu * first + second
-
-    return Moments(between, (mean,))
+def _moved(mean: Fraction, mass: Any, first: Any, second: Any) -> Sequence[Any]:
+    """Moments about a mean as those about zero."""
+    mu = ball(mean)
+    return mass, mu * mass + first, mu * mu * mass + 2 * mu * first + second
 
 
-def _falling(a: Fraction, b: Fraction, rate: Fraction) -> Sequence[Any]:
-    """Mass and moments of rate e^(-rate t) between two ends from 0 on."""
-    r = _ball(rate)
-
-    def tail(t: Fraction) -> list[Any]:
-        x, decay = _ball(t), (-r * _ball(t)).exp()
-        return [decay, decay * (x + 1 / r), decay * (x * x + 2 * x / r + 2 / (r * r))]
-
-    return [start - stop for start, stop in zip(tail(a), tail(b), strict=True)]
+def _tail(shape: Fraction, rate: Fraction, t: Fraction) -> Sequence[Any]:
+    """Of a gamma law above a number from 0 on."""
+    factors = (arb(1), ball(shape / rate), ball(shape * (shape + 1) / rate**2))
+    return [factor * ball(t * rate).gamma_upper(ball(shape + k), 1) for k, factor in enumerate(factors)]
 
 
-def _raised(below: Callable[[Fraction, int], Any], times: Callable[[int], Fraction]) -> Callable[..., Sequence[Any]]:
-    """Mass and moments of a law, each of which is so many `times` the mass of one of its kind with a parameter more.
-
-    `below(x, k)`: the mass of the k-th such law up to a number.
-    """
-
-    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
-        found, factor = [], flint.arb(1)
-        for k in range(3):
-            found.append(factor * (below(stop, k) - below(start, k)))
-            factor *= _ball(times(k))
-        return found
-
-    return between
+def _exponential(rate: Fraction) -> RealLaw:
+    return _gamma(Fraction(1), rate)
 
 
-def _beta(a: Fraction, b: Fraction) -> Moments:
-    def below(x: Fraction, k: int) -> Any:
-        return _ball(min(max(x, Fraction(0)), Fraction(1))).beta_lower(_ball(a + k), _ball(b), True)
-
-    return Moments(_raised(below, lambda k: (a + k) / (a + b + k)), (Fraction(0), Fraction(1)))
+def _gamma(shape: Fraction, rate: Fraction) -> RealLaw:
+    return RealLaw(partial(_tail, shape, rate), Fraction(0))
 
 
-def _gamma(shape: Fraction, rate: Fraction) -> Moments:
-    def below(x: Fraction, k: int) -> Any:
-        return _ball(max(x, Fraction(0)) * rate).gamma_lower(_ball(shape + k), 1)
+def _beta(a: Fraction, b: Fraction) -> RealLaw:
+    mean = a / (a + b)
+    factors = (Fraction(1), mean, mean * (a + 1) / (a + b + 1))
 
-    return Moments(_raised(below, lambda k: (shape + k) / rate), (Fraction(0),))
+    def above(t: Fraction) -> Sequence[Any]:
+        return [ball(f) * (1 - ball(t).beta_lower(ball(a + k), ball(b), True)) for k, f in enumerate(factors)]
 
-
-def _lognormal(mean: Fraction, deviation: Fraction) -> Moments:
-    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
-        mu, sigma, root = _ball(mean), _ball(deviation), flint.arb(2).sqrt()
-
-        def above(end: Fraction, k: int) -> Any:
-            return ((_ball(end).log() - mu) / sigma - k * sigma) / root if end > 0 else None
-
-        found = []
-        for k in range(3):
-            low, high = (above(max(end, Fraction(0)), k) for end in (start, stop))
-            tails = [flint.arb(2) if one is None else one.erfc() for one in (low, high)]
-            found.append((k * mu + k * k * sigma * sigma / 2).exp() * (tails[0] - tails[1]) / 2)
-        return found
-
-    return Moments(between, (Fraction(0),))
+    return RealLaw(above, Fraction(0), Fraction(1))
 
 
-LAWS: Mapping[str, Callable[..., Moments]] = {
+def _lognormal(mean: Fraction, deviation: Fraction) -> RealLaw:
+    def above(t: Fraction) -> Sequence[Any]:
+        mu, sigma = ball(mean), ball(deviation)
+        logs = [((ball(t).log() - mu) / sigma - k * sigma) / arb(2).sqrt() for k in range(3)] if t else []
+        tails = [one.erfc() / 2 for one in logs] or [arb(1)] * 3
+        return [(k * mu + k * k * sigma * sigma / 2).exp() * tail for k, tail in enumerate(tails)]
+
+    return RealLaw(above, Fraction(0))
+
+
+LAWS: Mapping[str, Callable[..., RealLaw]] = {
     "uniform": _uniform,
     "normal": _normal,
     "laplace": _laplace,

@@ -29,7 +29,7 @@ from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.points import PURE_NAMES, as_weak, besides, other_unit
-from privspec.problem.terms import Term, behind, beside_output, multiples, public, public_number, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, multiples, public, public_number, terms
 
 LARGEST_EPSILON = 40
 LISTED = 6
@@ -191,36 +191,19 @@ class ErrorReader:
 
     def _body(self, body: syntax.Expr) -> tuple[Fraction, Asked] | None:
         """Weight, and what the output is compared with."""
-        every = Fraction(1)
-        match body:
-            case syntax.Binary(op="^", left=syntax.Norm(operand=error, order="2"), right=power) if _two(power):
-                pass
-            case syntax.Binary(op="^", left=error, right=power) if _two(power) and not self.output.type.shape:
-                if isinstance(error, syntax.Absolute):
-                    error = error.operand
-            case syntax.Call(function="sum" | "mean" as function, arguments=(inner,)):
-                every = Fraction(1, self.output.type.size) if function == "mean" else every
-                letter = None
-                if isinstance(inner, syntax.Comprehension):
-                    letter, inner = inner.variable, inner.body
-                match inner:
-                    case syntax.Binary(op="^", left=error, right=power) if _two(power):
-                        if letter is not None:
-                            return self._each(error, letter, every)
-                    case _:
-                        return None
-            case _:
-                return None
-        return self._error(error, every)
-
-    def _each(self, error: syntax.Expr, letter: str, every: Fraction) -> tuple[Fraction, Asked] | None:
-        """Of (O[j] - h[j])^2 for all j: every entry once."""
+        found = measured(body)
+        error, every = found.error, Fraction(1, self.output.type.size if found.function == "mean" else 1)
+        lengths = ("2",) if self.output.type.shape else ("2", "abs", None)
+        if not found.squared or found.norm not in (lengths if found.function is None else (None,)):
+            return None
+        if found.each is None:
+            return self._error(error, every)
         match error:
             case syntax.Binary(
                 op="-",
                 left=syntax.Index(base=left, indices=(syntax.Name(id=one),)),
                 right=syntax.Index(base=right, indices=(syntax.Name(id=other),)),
-            ) if one == other == letter:
+            ) if one == other == found.each.variable:
                 return self._error(syntax.Binary("-", left, right, span=error.span), every)
         return None
 
@@ -265,10 +248,6 @@ def labels(block: judged.FrequencyBlock) -> list[str]:
     if block.lower is None or block.step is None:
         return list(block.listed)
     return [show(block.lower + i * block.step) for i in range(block.values)]
-
-
-def _two(power: syntax.Expr) -> bool:
-    return isinstance(power, syntax.Number) and power.value == 2
 
 
 # --- what cannot be computed yet -----------------------------------------------------------------------

@@ -31,7 +31,7 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.points import besides
-from privspec.problem.terms import Term, behind, beside_output, public_number, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
 BITS = 60
 """Binary places of the chances of sizes."""
@@ -227,18 +227,11 @@ def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, 
         case syntax.Call(function="missed", arguments=(syntax.Name(id=name), other)) if name == output.name:
             found = _question(model, other, ("keys",))
             return None if found is None else ("missed", found)
-        case syntax.Call(function="mean", arguments=(inner,)):
-            pass
-        case _:
-            return None
-    match inner:
-        case syntax.Absolute(operand=difference):
-            error = "absolute"
-        case syntax.Binary(op="^", left=difference, right=syntax.Number(value=power)) if power == 2:
-            error = "squared"
-        case _:
-            return None
-    for other in beside_output(difference, output.name):
+    size = measured(body)
+    error = {("abs", False): "absolute", (None, True): "squared"}.get((size.norm, size.squared))
+    if error is None or size.function != "mean" or size.each is not None:
+        return None
+    for other in beside_output(size.error, output.name):
         found = _question(model, other, ("count", "histogram"))
         if found is not None:
             return error, found

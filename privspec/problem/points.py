@@ -25,7 +25,7 @@ from privspec.model.reports import NO_AMOUNT, Failure, computable, listing
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
-from privspec.problem.terms import Term, public_number, terms
+from privspec.problem.terms import Term, measured, public_number, terms
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 """The norm of a distance between points."""
@@ -177,7 +177,7 @@ class ErrorReader:
         found = list(terms(expr, self.model))
         match found:
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
-                norm, power, times = self._body(body, None)
+                norm, power, times = self._body(body)
                 return Error(norm, power, weight * times), "worst" if operator == "worst" else "expected"
         raise self._refuse(expr)
 
@@ -186,34 +186,29 @@ class ErrorReader:
 
         Raises: Failure PS0502.
         """
-        norm, power, _ = self._body(expr, None)
+        norm, power, _ = self._body(expr)
         if power != 1 or self.count > 1:
             raise self._refuse(expr)
         return norm
 
-    def _body(self, body: syntax.Expr, running: str | None) -> tuple[str, int, Fraction]:
-        """Norm, power and weight; `running`: the letter that counts points, where one is set apart."""
+    def _body(self, body: syntax.Expr) -> tuple[str, int, Fraction]:
+        """Norm, power and weight."""
+        found, weight, running = measured(body), Fraction(1), None
+        if found.function is not None:
+            party = self.model.parties.get(self.source.index or "")
+            if found.each is None or found.each.domain is not None or party is None:
+                raise self._refuse(body)
+            weight, running = Fraction(self.count if found.function == "sum" else 1), found.each.variable
         together = self.count if running is None else 1
-        match body:
-            case syntax.Call(function="sum" | "mean" as function, arguments=(syntax.Comprehension() as each,)):
-                whole = each.domain is None and self.model.parties.get(self.source.index or "") is not None
-                if running is None and whole:
-                    norm, power, weight = self._body(each.body, each.variable)
-                    return norm, power, weight * (self.count if function == "sum" else 1)
-            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
-                match inner:
-                    case syntax.Norm(operand=error, order="2") | syntax.Absolute(operand=error):
-                        pass
-                    case error:
-                        if self.source.type.size > self.count or (running is None and self.output.type.shape):
-                            raise self._refuse(body)
-                if self._is_error(error, running):
-                    return "l2", 2, Fraction(together)
-            case syntax.Norm(operand=operand, order=order) if self._is_error(operand, running):
-                if order == "1" or together == 1:  # a length of all points together is no mean of theirs
-                    return f"l{order}", 1, Fraction(together)
-            case syntax.Absolute(operand=operand) if self._is_error(operand, running):
-                return "l2", 1, Fraction(1)
+        plain = self.source.type.size == self.count and (running is not None or not self.output.type.shape)
+        if self._is_error(found.error, running):
+            if found.squared and (found.norm in ("2", "abs") or (found.norm is None and plain)):
+                return "l2", 2, weight * together
+            if not found.squared and found.norm == "abs":
+                return "l2", 1, weight
+            # a length of all points together is no mean of theirs
+            if not found.squared and found.norm is not None and (found.norm == "1" or together == 1):
+                return f"l{found.norm}", 1, weight * together
         raise self._refuse(body)
 
     def _is_error(self, expr: syntax.Expr, running: str | None) -> bool:

@@ -36,6 +36,43 @@ class Chosen:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An error, and how large it is: its `norm` ("1", "2", "inf", "abs", None for itself), squared or not.
+
+    `function`: "sum" or "mean" where that is taken of all entries, or of `each` that a variable names.
+    """
+
+    function: str | None
+    each: syntax.Comprehension | None
+    norm: str | None
+    squared: bool
+    error: syntax.Expr
+
+
+def measured(body: syntax.Expr) -> Measured:
+    """How a body of an average measures the error that stands in it."""
+    function: str | None = None
+    each: syntax.Comprehension | None = None
+    squared = False
+    match body:
+        case syntax.Call(function="sum" | "mean", arguments=(inner,)):
+            function = body.function
+            if isinstance(inner, syntax.Comprehension):
+                each, body = inner, inner.body
+            elif not isinstance(inner, syntax.NO_EXPRESSION):
+                body = inner
+    match body:
+        case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
+            body, squared = inner, True
+    match body:
+        case syntax.Norm(operand=error, order=order):
+            return Measured(function, each, order, squared, error)
+        case syntax.Absolute(operand=error):
+            return Measured(function, each, "abs", squared, error)
+    return Measured(function, each, None, squared, body)
+
+
 def multiples(
     expr: syntax.Expr, model: Model, weight: Fraction = Fraction(1)
 ) -> Iterator[tuple[Fraction, syntax.Expr]]:
