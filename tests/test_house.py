@@ -28,7 +28,7 @@ TOKENS = {
     "language": 28_000,
     "model": 104_000,
     "noise": 10_500,
-    "problem": 78_150,
+    "problem": 77_740,
     "solvers": 77_000,
     "top": 26_000,
 }
