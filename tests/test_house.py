@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_600,
     "kernel": 132_690,
     "language": 28_000,
-    "model": 104_000,
+    "model": 103_950,
     "noise": 10_500,
-    "problem": 77_740,
+    "problem": 77_340,
     "solvers": 77_000,
     "top": 26_000,
 }

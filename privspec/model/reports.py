@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partialmethod
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
@@ -47,28 +47,22 @@ NO_AMOUNT = "give every amount a value, under `parameters:` or in the line itsel
 """What to do about a requirement whose amounts have no value."""
 
 
-def not_computed(source: Source, span: Span, what: str, help_: str | None = None) -> Diagnostic:
-    """What `solve` cannot compute, at its place, with what to write instead."""
-    return Diagnostic("PS0501", f"solve cannot compute {what}", (Label(span),), help=help_ or COMPUTED, source=source)
+Unsupported: TypeAlias = tuple[Span, str, str | None]
+"""Where something stands that `solve` cannot compute, what it is, and what to write instead."""
 
 
-def refuse_all(found: Iterable[Diagnostic]) -> None:
-    """Raises: SpecError with all that was found, by place, if anything was."""
-    if told := sorted(found, key=lambda one: one.labels[0].span.start if one.labels else 0):
-        raise SpecError(told)
-
-
-def computable(source: Source, unsupported: Iterable[tuple[Span, str, str | None]], read: Callable[[], T]) -> T:
-    """What a reading of a spec gives, if nothing stands in its way.
-
-    Args: unsupported, the places that `solve` cannot compute, each with what it is and what to write instead.
-    Raises: SpecError with one PS0501 for each of them, or with what the reading failed in.
-    """
-    refuse_all(not_computed(source, *one) for one in unsupported)
-    try:
-        return read()
-    except Failure as failure:
-        raise failure.of_spec(source) from failure
+def refuse_all(source: Source, found: Iterable[Unsupported | Diagnostic]) -> None:
+    """Raises: SpecError with all that was found, by place, if anything was; PS0501 unless it says otherwise."""
+    told = []
+    for one in found:
+        if isinstance(one, Diagnostic):
+            told.append(one)
+        else:
+            span, what, instead = one
+            text = f"solve cannot compute {what}"
+            told.append(Diagnostic.at(source, span, "PS0501", text, help=instead or COMPUTED))
+    if told:
+        raise SpecError(sorted(told, key=lambda one: one.labels[0].span.start if one.labels else 0))
 
 
 @dataclass(slots=True)

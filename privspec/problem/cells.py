@@ -15,7 +15,6 @@ from typing import Any
 from flint import arb, ctx
 
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel import cells as judged
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.measures import PURE_MEASURES
@@ -23,12 +22,13 @@ from privspec.language.spelling import spell
 from privspec.model.domains import Interval
 from privspec.model.graph import Model, once
 from privspec.model.priors import DISTRIBUTIONS, LawError, arguments_of, declared_at
-from privspec.model.reports import Failure, computable
+from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import ErrorReader, as_weak, besides, other_unit
+from privspec.problem.points import ErrorReader
+from privspec.problem.refusals import besides, other_families, other_unit, reading, too_weak
 
 LARGEST_EPSILON = 30
 MOST_ENTRIES = 20_000
@@ -81,15 +81,12 @@ def reads(model: Model) -> bool:
 
 
 @once
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> CellBlock:
     """The cells of a spec, and what a report costs in each.
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
     """
-    return computable(model.source, _unsupported(model), lambda: _block(model))
-
-
-def _block(model: Model) -> CellBlock:
     (source,), (output,) = model.inputs, model.outputs
     assert source.domain is not None and output.domain is not None and model.loss is not None
     reader = ErrorReader(model, source, output)
@@ -278,7 +275,7 @@ LAWS: Mapping[str, Callable[..., RealLaw]] = {
 # --- what cannot be computed yet ------------------------------------------------------------------
 
 
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     (source,), (output,) = model.inputs, model.outputs
     finite = f"finite reports of the real number {source.name}"
@@ -305,11 +302,9 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         elif measure.common not in PURE_MEASURES:
             yield line.span, f"{measure.name} of {finite}", grid
         elif measure.amounts["epsilon"] > LARGEST_EPSILON:
-            yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
+            yield too_weak(line, measure, LARGEST_EPSILON)
     for target in model.accuracy:
         yield target.target.span, f"lines of accuracy of {finite}", grid
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name != "table":
-            yield span, f"the noise family {name} of {finite}", "a table can be computed: noise family table"
+    yield from other_families(model, ("table",), f" of {finite}", "a table can be computed: noise family table")
     if model.noise_at is not None:
         yield model.noise_at_spans[0], f"places for noise of {finite}", "the table says how they are drawn"

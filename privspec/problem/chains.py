@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import product
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic
 from privspec.core.sparse import SparseMatrix, kron
 from privspec.kernel import chains as judged
 from privspec.kernel.chains import Accuracy, Output
@@ -25,7 +23,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
-from privspec.model.reports import Failure, not_computed, refuse_all
+from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Chain
 from privspec.model.targets import call_of
 from privspec.model.values import Value, show
@@ -34,6 +32,7 @@ from privspec.problem.linear import numbers_of
 from privspec.problem.linear_affine import INPUTS, Affine, Layout
 from privspec.problem.linear_interpreter import Interpreter, Reading, unsupported
 from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
+from privspec.problem.refusals import other_families
 
 FAMILIES = ("laplace", "geometric")
 """Names under which a spec may ask for the one kind of noise there is: discrete Laplace noise."""
@@ -125,7 +124,7 @@ def block_of(model: Model) -> ChainBlock:
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    refuse_all(_unsupported(model))
+    refuse_all(model.source, _unsupported(model))
     chain = chain_of(model)
     node, states = model.nodes[chain.subject], _states(model, chain.subject)
     size = len(states)
@@ -202,37 +201,34 @@ class EntryReader(Interpreter):
         return super().call(expr)
 
 
-def _unsupported(model: Model) -> Iterator[Diagnostic]:
-    at = partial(not_computed, model.source)
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     beside = "where a line counts on the model"
     if model.trust.model is not CURATOR:
         span = model.trust.span or model.spec.span
-        yield at(span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed")
+        yield span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed"
     chain = chain_of(model)
     for node in model.inputs:
         if node.name != chain.subject:
-            yield at(node.span, f"further inputs {beside} ({node.name})", "release what is about it by another spec")
+            yield node.span, f"further inputs {beside} ({node.name})", "release what is about it by another spec"
     for choice in model.choices:
-        yield at(choice.span, f"a value for {choice.name} {beside}", f"give {choice.name} a value under `parameters:`")
+        yield choice.span, f"a value for {choice.name} {beside}", f"give {choice.name} a value under `parameters:`"
     spans = [line.target.span for line in model.accuracy if line.target.probability is not None]
     spans += [line.span for line in model.fairness]
     spans += [line.relation.span for line in model.constraints] + [line.claim.span for line in model.asserted]
     for span in spans:
-        yield at(span, f"this line {beside}", "leave it out, or leave out `given the model`")
+        yield span, f"this line {beside}", "leave it out, or leave out `given the model`"
     for span in model.noise_at_spans:
-        yield at(span, f"other places for noise {beside}", "leave the line out: noise is added to the answers")
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name not in FAMILIES:
-            yield at(span, f"the noise family {name} {beside}", f"choose one of {', '.join(FAMILIES)}")
+        yield span, f"other places for noise {beside}", "leave the line out: noise is added to the answers"
+    yield from other_families(model, FAMILIES, f" {beside}")
     for node in model.outputs:
         if node.definition is not None or (node.domain is not None and node.domain.bounds != (None, None)):
-            yield at(node.span, f"an output that is defined, or stays within a domain, {beside}", f"output {node.name}")
+            yield node.span, f"an output that is defined, or stays within a domain, {beside}", f"output {node.name}"
     for line in model.requirements:
         unit = (GivenTheModel, ReplacingEntry, ReplacingRecord, ReplacingEverything)
         if not isinstance(line.neighbours, unit) or line.neighbours.adding or line.neighbours.group > 1:
-            yield at(line.span, f"the unit {line.neighbours.describe()} {beside}", "replacing one entry")
+            yield line.span, f"the unit {line.neighbours.describe()} {beside}", "replacing one entry"
         if set(line.outputs) != {node.name for node in model.outputs}:
-            yield at(line.span, f"a line about some outputs only {beside}", f"all outputs are {PURE.name} wrt ...")
+            yield line.span, f"a line about some outputs only {beside}", f"all outputs are {PURE.name} wrt ..."
         epsilon = line.measure.pure_epsilon
         if epsilon is None or epsilon > LARGEST_EPSILON:
-            yield at(line.span, f"{line.measure.describe()} {beside}", f"{PURE.name}, with an epsilon of up to 50")
+            yield line.span, f"{line.measure.describe()} {beside}", f"{PURE.name}, with an epsilon of up to 50"

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel import frequencies as judged
 from privspec.kernel.frequencies import MOST_PARTIES, MOST_VALUES, Accuracy
 from privspec.kernel.measures import PURE_MEASURES
@@ -24,11 +23,11 @@ from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.reports import Failure, computable, listing
+from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.points import PURE_NAMES, as_weak, besides, other_unit
+from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
 from privspec.problem.terms import Term, behind, beside_output, measured, multiples, public, public_number, terms
 
 LARGEST_EPSILON = 40
@@ -99,15 +98,12 @@ def counts_parties(node: GraphNode) -> bool:
 
 
 @once
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> FrequencyBlock:
     """The values of a spec, and what errors of their counts cost.
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    return computable(model.source, _unsupported(model), lambda: _block(model))
-
-
-def _block(model: Model) -> FrequencyBlock:
     if model.loss is None:
         hint = (
             "write the error of the counts as the loss; `privspec sweep SPEC --over epsilon=0.5:4` tells it by epsilon"
@@ -253,7 +249,7 @@ def labels(block: judged.FrequencyBlock) -> list[str]:
 # --- what cannot be computed yet -----------------------------------------------------------------------
 
 
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     calls = [node for node in model.inputs if node.index]
     source = next((node for node in calls if isinstance(node.domain, COUNTED)), calls[0])
@@ -288,15 +284,13 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         if target.target.variable is not None or target.target.probability is not None:
             hint = f"write E[ ||{output.name} - histogram({source.name})||^2 ] <= 4"
             yield target.target.span, f"such a line of accuracy of {what}", hint
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name != "table":
-            hint = "leave the option out: the best reports of a finite set are found"
-            yield span, f"the noise family {name} for {what}", hint
+    best = "leave the option out: the best reports of a finite set are found"
+    yield from other_families(model, ("table",), f" for {what}", best)
     if model.noise_at is not None and set(model.noise_at) - {source.name}:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {source.name}`, or leave it out"
 
 
-def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Span, str, str | None]]:
+def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[Unsupported]:
     """What a line asks for that is not known here."""
     measure = line.measure
     yield from other_unit(line, source, what)
@@ -305,4 +299,4 @@ def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Spa
             hint = f"write {PURE_NAMES}: reports of a finite set need no delta"
             yield line.span, f"{one.name} of {what}", hint
         elif one.pure_epsilon > LARGEST_EPSILON:
-            yield line.span, as_weak(one), f"ask for an epsilon of at most {LARGEST_EPSILON}"
+            yield too_weak(line, one, LARGEST_EPSILON)

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel import keys as judged
 from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
@@ -25,12 +24,12 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.priors import DISTRIBUTIONS, arguments_of, weights_of
-from privspec.model.reports import Failure, computable
+from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import besides
+from privspec.problem.refusals import besides, other_families, reading
 from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
 BITS = 60
@@ -83,15 +82,12 @@ def reads(model: Model) -> bool:
 
 
 @once
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> KeyBlock:
     """The keys of a spec, and what it costs to hide them.
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a law of sizes.
     """
-    return computable(model.source, _unsupported(model), lambda: _block(model))
-
-
-def _block(model: Model) -> KeyBlock:
     if model.loss is None:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     (source,), (output,) = model.inputs, model.outputs
@@ -296,7 +292,7 @@ def _geometric(p: Fraction) -> list[Fraction]:
 # --- what cannot be computed yet ------------------------------------------------------------------
 
 
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     what = "keys that are unknown"
     source = next(node for node in model.inputs if unknown_keys(node.domain))
@@ -328,13 +324,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         if target.target.probability is not None or target.target.variable is not None:
             hint = "write worst[ missed(shown, keys(t, by = {...}, at_least = 20)) ] <= 0.01"
             yield target.target.span, f"such a line of accuracy of {what}", hint
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        yield span, f"the noise family {name} for {what}", "leave the option out: chances by count are found"
+    yield from other_families(model, (), f" for {what}", "leave the option out: chances by count are found")
     if model.noise_at is not None:
         yield model.noise_at_spans[0], f"places for noise of {what}", "leave the option out"
 
 
-def _line(line: Requirement, what: str) -> Iterator[tuple[Span, str, str | None]]:
+def _line(line: Requirement, what: str) -> Iterator[Unsupported]:
     measure, unit = line.measure, line.neighbours
     if measure.common not in MEASURES:
         yield line.span, f"{measure.name} of {what}", f"write {APPROXIMATE.name}"

@@ -40,8 +40,8 @@ from privspec.problem.linear_affine import (
     stack,
 )
 from privspec.problem.linear_interpreter import Cells, Interpreter, unsupported
-from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
 from privspec.problem.linear_vectors import scalars_of
+from privspec.problem.refusals import refuse_laid_out, refuse_too_large, refuse_unsupported
 from privspec.problem.terms import public_number
 
 CONSISTENT = 1e-9

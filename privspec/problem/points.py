@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel import points as judged
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
 from privspec.kernel.points import Accuracy, Error
@@ -19,12 +18,13 @@ from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import AskedMeasure, Chosen, MeasureAt, Personalised
-from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
-from privspec.model.reports import NO_AMOUNT, Failure, computable, listing
+from privspec.model.measures import Chosen, MeasureAt, Personalised
+from privspec.model.neighbours import BallGeometry, BoxGeometry
+from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
+from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
 from privspec.problem.terms import Term, measured, public_number, terms
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
@@ -93,15 +93,12 @@ def reads(model: Model) -> bool:
 
 
 @once
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> PointBlock:
     """The point of a spec, and what an error costs.
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    return computable(model.source, _unsupported(model), lambda: _block(model))
-
-
-def _block(model: Model) -> PointBlock:
     (source,), (output,) = model.inputs, model.outputs
     reader = ErrorReader(model, source, output)
     if model.loss is None:
@@ -249,7 +246,7 @@ class ErrorReader:
 # --- what cannot be computed yet ------------------------------------------------------------------
 
 
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     lines = [line for line in model.requirements if line.measure.of.by_distance]
     first = lines[0].span
@@ -278,48 +275,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         if target.target.variable is not None:
             hint = f"write E[ ||{output.name} - {source.name}|| ] <= 4"
             yield target.target.span, "such a line of accuracy of a report of a point", hint
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name not in FAMILIES:
-            yield span, f"the noise family {name} for {METRIC} of real values", f"choose one of {', '.join(FAMILIES)}"
+    yield from other_families(model, FAMILIES, f" for {METRIC} of real values")
     if model.noise_at is not None and set(model.noise_at) - {source.name, output.name}:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
 
 
-def as_weak(measure: AskedMeasure) -> str:
-    """A requirement that asks for next to nothing, in words."""
-    return f"a requirement as weak as {measure.describe()}: it protects nothing"
-
-
-def besides(model: Model, what: str, hint: str | None) -> Iterator[tuple[Span, str, str | None]]:
-    """Constructs that stand beside no report of one party's own: where, what, and what to write in their place."""
-    for choice in model.choices:
-        valued = hint or f"give {choice.name} a value under `parameters:`"
-        yield choice.span, f"a value for {choice.name} beside {what}", valued
-    for constraint in model.constraints:
-        yield constraint.relation.span, f"conditions on {what}", hint
-    for claim in model.asserted:
-        yield claim.claim.span, "with functions that it cannot see into", "release what they give by another spec"
-    for fair in model.fairness:
-        yield fair.span, f"fairness requirements of {what}", hint
-    if not model.trust.drawn_whole:
-        span = model.trust.span or model.spec.span
-        yield span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
-    read = {line.line for line in model.requirements}
-    for written in model.spec.privacy:
-        if model.source.position(written.span.start)[0] not in read:
-            yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
-
-
-def other_unit(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Span, str, str | None]]:
-    """A line about another unit than all that one report is about."""
-    unit = line.neighbours
-    whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
-    if not whole or unit.group > 1 or unit.adding:
-        other = f"replacing one {source.index}" if source.index else "replacing everything"
-        yield line.span, f"{what}, {unit.describe()},", f"write `{other}`, or leave the unit out"
-
-
-def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str | None]]:
+def _line(line: Requirement, source: GraphNode) -> Iterator[Unsupported]:
     """What a line asks for that is not known here."""
     measure = line.measure
     yield from other_unit(line, source, f"{METRIC} of a real point")
@@ -335,12 +296,10 @@ def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str
         yield line.span, f"{measure.name} beside {METRIC} of real values", f"write {PURE_NAMES}"
     epsilon = None if isinstance(measure, Chosen | Personalised) else measure.amounts.get("epsilon")
     if epsilon is not None and not measure.of.by_distance and epsilon > LARGEST_EPSILON:
-        yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
+        yield too_weak(line, measure, LARGEST_EPSILON)
 
 
 METRIC = BY_DISTANCE.word
-PURE_NAMES = listing([measure.name for measure in PURE_MEASURES], "or")
-"""Measures of all pairs that may stand beside the distance."""
 
 
 def _about(model: Model, source: GraphNode, output: GraphNode) -> bool:

@@ -12,7 +12,6 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.language import syntax
@@ -25,12 +24,12 @@ from privspec.model.graph import GraphNode, Model, once_at_any_amount
 from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
-from privspec.model.reports import Failure, computable, listing
+from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import as_weak, besides
+from privspec.problem.refusals import besides, other_families, reading, too_weak
 from privspec.problem.terms import Term, behind, beside_output, terms
 
 if TYPE_CHECKING:
@@ -131,12 +130,13 @@ def _asked(model: Model) -> Iterator[syntax.Counting]:
 
 
 @once_at_any_amount
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> Selection:
     """A spec that `reads` takes, in numbers.
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
     """
-    return computable(model.source, _unsupported(model), lambda: _Reader(model).block())
+    return _Reader(model).block()
 
 
 @dataclass(slots=True)
@@ -397,7 +397,7 @@ LINES = (PURE, APPROXIMATE, ZERO_CONCENTRATED, GAUSSIAN, RENYI)
 NAMES = listing([one.name for one in LINES], "or")
 
 
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     call = next(_asked(model))
     what = f"{call.text} beside other questions"
@@ -423,13 +423,11 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         if measure.common not in LINES:
             yield line.span, f"{measure.name} of a selected value", f"write {NAMES}"
         elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
-            yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
+            yield too_weak(line, measure, LARGEST_EPSILON)
         if not isinstance(unit, ReplacingRecord | ReplacingEverything):
             yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
     for target in model.accuracy:
         yield target.target.span, "lines of accuracy of a selected value", "leave them out: the error is in the loss"
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name not in FAMILIES:
-            yield span, f"the noise family {name} of a selected value", f"choose one of {', '.join(FAMILIES)}"
+    yield from other_families(model, FAMILIES, " of a selected value")
     if model.noise_at is not None:
         yield model.noise_at_spans[0], "places for noise of a selected value", "leave the line out"

@@ -19,6 +19,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
+from privspec.problem.refusals import reading
 
 VERSION = 1
 """Of the statistics that functions offer: raised whenever one of them is computed in another way."""
@@ -185,18 +186,12 @@ def reads(model: Model) -> bool:
     return routed_call(model) is not None
 
 
+@reading()
 def block_of(model: Model) -> StatisticBlock:
     """Records, function, pool, routes and loss.
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
     """
-    try:
-        return _block(model)
-    except Failure as failure:
-        raise failure.of_spec(model.source) from failure
-
-
-def _block(model: Model) -> StatisticBlock:
     call = routed_call(model)
     assert call is not None and call.function.routes is not None
     source = model.nodes[call.source]

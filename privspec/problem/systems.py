@@ -7,9 +7,8 @@ kernel to compose (noise/notes/composition.md). The loss of a system is the sum 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
@@ -26,7 +25,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel, ReplacingVoter
-from privspec.model.reports import listing, not_computed, refuse_all
+from privspec.model.reports import Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -421,51 +420,52 @@ def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
 
     Raises: SpecError with one PS0501 for each line that cannot.
     """
-    refuse_all(_unsupported(model, parts))
+    refuse_all(model.source, _unsupported(model, parts))
 
 
-def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
-    at = partial(not_computed, model.source)
+def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported | Diagnostic]:
     for part in parts:
         trusted = {name: model.trust.of(name) for name in part.outputs}
         if len(set(trusted.values())) > 1:
             words = " and ".join(f"{name} (`trust {one.name}`)" for name, one in trusted.items())
             hint = "give each a term of the loss, and lines of accuracy, of its own"
-            yield at(model.nodes[part.outputs[0]].span, f"together what is under several trusts, {words},", hint)
+            yield model.nodes[part.outputs[0]].span, f"together what is under several trusts, {words},", hint
             return
     for line in model.requirements:
         seen = set(model.exposed(line))
         for part in parts:
             if part.model.trust.public and seen & set(part.outputs) and not seen >= set(part.outputs):
-                yield at(
-                    line.span, "a line about only some of what is seen together", f"name {listing(part.outputs)} in it"
+                yield (
+                    line.span,
+                    "a line about only some of what is seen together",
+                    f"name {listing(part.outputs)} in it",
                 )
     for span in model.family_spans:
-        yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
+        yield span, "noise families of outputs of several kinds", "leave the line out: each part takes the best"
     shares = chosen_shares(model)
     for choice in model.choices:
         if choice.name not in shares.values():
             hint = f"give {choice.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
-            yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds", hint)
+            yield choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds", hint
     for number, name in shares.items():
         line, domain, hint = model.requirements[number], model.nodes[name].domain, f"as in choose {name} in [0, inf)"
         if not isinstance(domain, Interval) or (domain.low_open and domain.low) or (domain.high_open and domain.high):
-            yield at(model.nodes[name].span, f"the share of a line from {domain and domain.describe()}", hint)
+            yield model.nodes[name].span, f"the share of a line from {domain and domain.describe()}", hint
         kind, scale = share_of(model, number)
         if list(shares.values()).count(name) > 1 or scale <= 0:
             own = f"write {name}, or a multiple such as 2 * {name}, in one line"
-            yield at(line.span, f"a share {name} that stands in several lines, or not as itself or a multiple", own)
+            yield line.span, f"a share {name} that stands in several lines, or not as itself or a multiple", own
         written = model.requirements[number].measure
         if isinstance(written, Chosen) and any(name in names_used(one) for one in written.amounts_as_written[1:]):
             hint = f"write ({name}, 1e-6)-{APPROXIMATE.word}"
-            yield at(line.span, f"a share in which {name} is not the first amount alone", hint)
+            yield line.span, f"a share in which {name} is not the first amount alone", hint
         if not kind.shared:
-            yield at(line.span, f"a share in {kind.name}", f"choose one of {SHARED}")
+            yield line.span, f"a share in {kind.name}", f"choose one of {SHARED}"
     for term in _terms(model.loss):
         if not _outputs(model, term):
-            yield at(term.span, "a loss with a term that is about no output", "leave the term out")
+            yield term.span, "a loss with a term that is about no output", "leave the term out"
     covered = {name for part in parts for name in part.outputs}
-    yield from _runs(model, parts, at)
+    yield from _runs(model, parts)
     for number, line in enumerate(model.requirements):
         sharing = [part for part in parts if number in part.lines]
         if sum(part.times for part in sharing) > 1 and not (
@@ -477,38 +477,40 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
                     f"write `{PURE.name} wrt ..., replacing one {line.neighbours.party}`: under `trust nobody` it says "
                 )
                 hint += "the same"
-            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", hint)
+            yield line.span, f"{line.measure.name} shared by outputs of several kinds", hint
         if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
-            yield at(line.span, "a line given the model that several outputs or runs share", hint)
+            yield line.span, "a line given the model that several outputs or runs share", hint
         for part in sharing:
             inside = part.model.requirements[part.lines.index(number)]
             if inside.neighbours.describe() != line.neighbours.describe():
-                yield at(
-                    line.span, "a unit that differs between the outputs of this line", "name it: replacing one person"
+                yield (
+                    line.span,
+                    "a unit that differs between the outputs of this line",
+                    "name it: replacing one person",
                 )
     assert covered == {node.name for node in model.outputs}
 
 
-def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) -> Iterator[Diagnostic]:
+def _runs(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported | Diagnostic]:
     """What is wrong with parts that are drawn several times, or on a condition."""
     for component in (one for one in model.components if not one.plain):
         outputs, condition = _outputs_of(model, component), component.only_if
         if not outputs or not any(set(part.outputs) == outputs for part in parts):
             said = f"{component.name} apart: other outputs share a term or a line of accuracy with it"
-            yield at(component.span, said, f"give the outputs of {component.name} terms and lines of their own")
+            yield component.span, said, f"give the outputs of {component.name} terms and lines of their own"
         for fair in (one for one in model.spec.fairness if _outputs(model, one) & outputs):
             what = f"fairness of {component.name}, which runs several times or on a condition"
-            yield at(fair.span, what, f"leave the line out, or run {component.name} once")
+            yield fair.span, what, f"leave the line out, or run {component.name} once"
         for after in (one for one in model.computed if set(one.sources) & outputs):
             what = f"{after.name} from a part that runs several times or on a condition"
-            yield at(component.span, what, "leave it out: whoever has the release computes it for free")
+            yield component.span, what, "leave it out: whoever has the release computes it for free"
         if condition is None:
             continue
         first = next((part for part in parts if condition in part.outputs), None)
         if first is None or first.times > 1 or first.only_if is not None:
             what = f"a condition that is itself drawn several times or on a condition ({condition})"
-            yield at(component.span, what, "take an output that is always drawn, once")
+            yield component.span, what, "take an output that is always drawn, once"
             continue
         shown = {node.name for node in first.model.inputs}
         for line in model.requirements:
@@ -518,7 +520,7 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
                 yield Diagnostic.at(model.source, line.span, "PS0425", message, help=hint)
             if isinstance(line.measure, Chosen) and set(line.outputs) & outputs:
                 what = "a share that is chosen for a part that runs on a condition"
-                yield at(line.span, what, "write the amount as a number")
+                yield line.span, what, "write the amount as a number"
 
 
 def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:

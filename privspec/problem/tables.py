@@ -7,14 +7,14 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.kernel.core.tables import Compared
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
-from privspec.model.reports import NO_AMOUNT, Failure, not_computed, refuse_all
+from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
+from privspec.problem.refusals import other_families, without_amounts
 from privspec.problem.table_forms import Amount, Rounds, Table, amount
 from privspec.problem.table_lines import (
     Conditions,
@@ -76,7 +76,7 @@ def _lower_once(model: Model) -> Lowered:
 
 
 def _lower(model: Model, *, priced: bool) -> Lowered:
-    _refuse_unsupported(model)
+    refuse_all(model.source, _unsupported(model))
     if model.loss is None and not model.accuracy:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     space = worlds(model)
@@ -167,15 +167,8 @@ def _rounds(model: Model) -> Rounds | None:
 NO_SHARES = "shares add up to the noise of a sum: release sums without a finite domain, or write `trust curator`"
 
 
-def _refuse_unsupported(model: Model) -> None:
-    """Constructs that tables do not know yet.
-
-    Raises: SpecError with one PS0501 for each.
-    """
-    refuse_all(not_computed(model.source, *one) for one in _unsupported(model))
-
-
-def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[Unsupported]:
+    """Constructs that tables do not know yet."""
     for claim in model.asserted:
         yield claim.claim.span, UNSEEN, NOISE_ADDED
     if not model.trust.drawn_whole:
@@ -188,16 +181,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         party = next(iter(model.parties.values()))
         way_out = "write the spec of one report, without parties: input answer in {yes, no}; a run takes one row each"
         yield party.span, "tables at each party", way_out
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name != "table":
-            yield span, f"the noise family {name} on finite domains", "tables can be computed: noise family table"
+    instead = "tables can be computed: noise family table"
+    yield from other_families(model, ("table",), " on finite domains", instead)
     if model.noise_at is not None:
         for span in model.noise_at_spans:
             yield span, "places for noise on finite domains", "the table says how outputs are drawn: leave the line out"
-    read = {requirement.line for requirement in model.requirements}
-    for written in model.spec.privacy:
-        if model.source.position(written.span.start)[0] not in read:
-            yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
+    yield from without_amounts(model)
     for requirement in model.requirements:
         epsilon = requirement.measure.amounts.get("epsilon")
         if epsilon is not None and epsilon > LARGEST_EPSILON and not requirement.measure.of.by_distance:

@@ -26,6 +26,7 @@ from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
 from privspec.model.voting import Borda, Drawn, FirstChoice, Largest, Law, Lottery, Points, Proportional
 from privspec.model.worlds import ROW_LIMIT
+from privspec.problem.refusals import reading
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
@@ -323,15 +324,13 @@ def _chosen_rounds(model: Model, name: str) -> Choice:
 # --- the block ------------------------------------------------------------------------------------
 
 
+@reading()
 def block_of(model: Model) -> Votes:
     """A vote in numbers, also one that a table is for.
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
     """
-    try:
-        return _Reader(model).votes()
-    except Failure as failure:
-        raise failure.of_spec(model.source) from failure
+    return _Reader(model).votes()
 
 
 class _Reader:

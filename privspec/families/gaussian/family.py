@@ -43,7 +43,7 @@ from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.elaborate import units_of
 from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_interpreter import unsupported
-from privspec.problem.linear_supported import refuse_missing
+from privspec.problem.refusals import refuse_missing
 from privspec.solvers.programs import NotSpecialError, SolverError, Unprotectable
 
 BYTES, SECONDS = 600, 2.5e-5

@@ -30,7 +30,7 @@ from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
 from privspec.problem.linear import grid_of, held_of
-from privspec.problem.linear_supported import parties_of
+from privspec.problem.refusals import parties_of
 from privspec.solvers.bounds import PINNED, lower_bound
 from privspec.solvers.programs import (
     Array,

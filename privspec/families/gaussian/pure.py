@@ -42,7 +42,7 @@ from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw, lattice_of
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
-from privspec.problem.linear_supported import LARGEST_EPSILON
+from privspec.problem.refusals import LARGEST_EPSILON
 from privspec.solvers.bounds import TIED, triangular
 from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import (

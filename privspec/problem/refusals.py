@@ -1,29 +1,110 @@
-"""What `check` accepts and `solve` cannot compute yet, all of it at once, each under its line."""
+"""What `check` accepts and `solve` cannot compute yet, all of it at once, each under its line.
+
+First what several readings of specs refuse alike, then what the reading of linear answers refuses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import wraps
 from math import prod
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.kernel.measures import APPROXIMATE, MEASURES, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
 from privspec.kernel.trust import NOBODY
 from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
-from privspec.model.neighbours import BallGeometry, CellGeometry, plural
-from privspec.model.reports import NO_AMOUNT, listing, not_computed, refuse_all
+from privspec.model.neighbours import BallGeometry, CellGeometry, ReplacingEverything, ReplacingVoter, plural
+from privspec.model.reports import NO_AMOUNT, Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
-from privspec.problem.linear_affine import Layout
+
+if TYPE_CHECKING:
+    from privspec.problem.linear_affine import Layout
+
+T = TypeVar("T")
+PURE_NAMES = listing([measure.name for measure in PURE_MEASURES], "or")
+"""Measures of all pairs that may stand beside a distance."""
+
+
+def reading(
+    unsupported: Callable[[Model], Iterable[Unsupported]] = lambda _: (),
+) -> Callable[[Callable[[Model], T]], Callable[[Model], T]]:
+    """A reading of specs with all that stands in its way told at once.
+
+    It raises SpecError: with one PS0501 for each place that is unsupported, or with what the reading failed in.
+    """
+
+    def of(read: Callable[[Model], T]) -> Callable[[Model], T]:
+        @wraps(read)
+        def told(model: Model) -> T:
+            refuse_all(model.source, unsupported(model))
+            try:
+                return read(model)
+            except Failure as failure:
+                raise failure.of_spec(model.source) from failure
+
+        return told
+
+    return of
+
+
+def besides(model: Model, what: str, hint: str | None) -> Iterator[Unsupported]:
+    """Constructs that stand beside no report of one party's own."""
+    for choice in model.choices:
+        valued = hint or f"give {choice.name} a value under `parameters:`"
+        yield choice.span, f"a value for {choice.name} beside {what}", valued
+    for constraint in model.constraints:
+        yield constraint.relation.span, f"conditions on {what}", hint
+    for claim in model.asserted:
+        yield claim.claim.span, "with functions that it cannot see into", "release what they give by another spec"
+    for fair in model.fairness:
+        yield fair.span, f"fairness requirements of {what}", hint
+    if not model.trust.drawn_whole:
+        span = model.trust.span or model.spec.span
+        yield span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
+    yield from without_amounts(model)
+
+
+def without_amounts(model: Model) -> Iterator[Unsupported]:
+    """Lines of privacy whose amounts have no value: what promises something is never left out."""
+    read = {requirement.line for requirement in model.requirements}
+    for written in model.spec.privacy:
+        if model.source.position(written.span.start)[0] not in read:
+            yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
+
+
+def other_families(model: Model, known: Collection[str], where: str, instead: str = "") -> Iterator[Unsupported]:
+    """Families of noise that are asked for and not known."""
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name not in known:
+            yield span, f"the noise family {name}{where}", instead or f"choose one of {', '.join(known)}"
+
+
+def other_unit(line: Requirement, source: GraphNode, what: str) -> Iterator[Unsupported]:
+    """A line about another unit than all that one report is about."""
+    unit = line.neighbours
+    whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
+    if not whole or unit.group > 1 or unit.adding:
+        other = f"replacing one {source.index}" if source.index else "replacing everything"
+        yield line.span, f"{what}, {unit.describe()},", f"write `{other}`, or leave the unit out"
+
+
+def too_weak(line: Requirement, measure: AskedMeasure, largest: int) -> Unsupported:
+    """A line that asks for next to nothing."""
+    text = f"a requirement as weak as {measure.describe()}: it protects nothing"
+    return line.span, text, f"ask for an epsilon of at most {largest}"
+
+
+# --- linear answers -------------------------------------------------------------------------------
 
 FAMILIES = ("gaussian", "laplace", "geometric", "staircase", "knorm")
 """Noise families that the linear compiler knows."""
@@ -42,7 +123,7 @@ def refuse_unsupported(model: Model) -> None:
 
     Raises: SpecError with one PS0501 for each that it does not.
     """
-    refuse_all(_unsupported(model))
+    refuse_all(model.source, _unsupported(model))
 
 
 def refuse_too_large(model: Model, layout: Layout) -> None:
@@ -52,17 +133,20 @@ def refuse_too_large(model: Model, layout: Layout) -> None:
     """
     secret = f" for {layout.width:,} secret numbers" if layout.width > 1 else ""
     refuse_all(
-        Diagnostic.at(
-            model.source,
-            node.span,
-            "PS0512",
-            f"{node.name} has {size:,} entries{secret}, which is too much to compute with",
-            label=f"more than {LARGEST_MAP:,} coefficients",
-            help="use fewer cells, a coarser grid or fewer answers",
-        )
-        for node in (*model.intermediates, *model.outputs)
-        # besides the inputs a value may depend on itself, before it is known what of the inputs is alike
-        if (size := prod(node.type.shape)) * (layout.width + 1) > LARGEST_MAP
+        model.source,
+        (
+            Diagnostic.at(
+                model.source,
+                node.span,
+                "PS0512",
+                f"{node.name} has {size:,} entries{secret}, which is too much to compute with",
+                label=f"more than {LARGEST_MAP:,} coefficients",
+                help="use fewer cells, a coarser grid or fewer answers",
+            )
+            for node in (*model.intermediates, *model.outputs)
+            # besides the inputs a value may depend on itself, before it is known what of the inputs is alike
+            if (size := prod(node.type.shape)) * (layout.width + 1) > LARGEST_MAP
+        ),
     )
 
 
@@ -73,35 +157,33 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
     """
     wide = [share for share in layout.shares if share.partition is None and share.width > LAID_OUT]
     wide = [share for share in wide if model.block(share.name).layout == "entries"]
-    if wide:
-        raise SpecError(
-            [
-                Diagnostic.at(
-                    model.source,
-                    model.block(share.name).span,
-                    "PS0512",
-                    f"{share.name} has {share.width:,} numbers that count one by one, which is too much to "
-                    "compute with",
-                    label=f"more than {LAID_OUT:,} numbers",
-                    help="ask for sums and means of them, or for fewer numbers"
-                    + (
-                        f"; where parties trust nobody, hide what one of them holds: `replacing one {of}`"
-                        if model.trust.alone and (of := model.block(share.name).index)
-                        else ""
-                    ),
-                )
-                for share in wide
-            ]
-        )
+    refuse_all(
+        model.source,
+        (
+            Diagnostic.at(
+                model.source,
+                model.block(share.name).span,
+                "PS0512",
+                f"{share.name} has {share.width:,} numbers that count one by one, which is too much to compute with",
+                label=f"more than {LAID_OUT:,} numbers",
+                help="ask for sums and means of them, or for fewer numbers"
+                + (
+                    f"; where parties trust nobody, hide what one of them holds: `replacing one {of}`"
+                    if model.trust.alone and (of := model.block(share.name).index)
+                    else ""
+                ),
+            )
+            for share in wide
+        ),
+    )
 
 
 FINITE = "they are computed where inputs and outputs have finitely many values, as in `output O in 0..10`"
 
 
-def _unsupported(model: Model) -> Iterator[Diagnostic]:
-    at = partial(not_computed, model.source)
+def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
     for choice in model.choices:
-        yield at(
+        yield (
             choice.span,
             f"a value for {choice.name} here: nothing can be left to `choose`",
             f"give {choice.name} a value under `parameters:`; privspec sweep SPEC --over compares many",
@@ -109,31 +191,31 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for node in model.outputs:
         other = _output_within(model, node)
         if other is not None:
-            yield at(
+            yield (
                 node.span,
                 f"an output that is computed from another output ({node.name} from {other})",
                 f"release {other} alone: whoever has it can compute {node.name}, which costs no privacy",
             )
         if node.domain is not None and not _unlimited(node.domain):
-            yield at(
+            yield (
                 node.span,
                 f"outputs that stay within a domain ({node.name} in {node.domain.describe()})",
                 _grids(model, node)
                 or f"write `output {node.name}`: noise is added to it; whoever has it can round or clip it for free",
             )
     for constraint in model.constraints:
-        yield at(constraint.relation.span, "conditions on the mechanism", FINITE)
+        yield constraint.relation.span, "conditions on the mechanism", FINITE
     for claim in model.asserted:
         if claim.subject not in model.through.values():
             hint = f"compare an output with {claim.subject} itself, so that noise is added to it"
-            yield at(claim.claim.span, "with a function that it cannot see into", hint)
+            yield claim.claim.span, "with a function that it cannot see into", hint
     for line in model.fairness:
-        yield at(line.span, "fairness requirements", FINITE)
+        yield line.span, "fairness requirements", FINITE
     for target in model.accuracy:
         asked = target.target
         if asked.probability is not None and not isinstance(asked.left, Absolute):
             hint = "write the error as |O[j] - y[j]| <= 4 with probability 0.95"
-            yield at(asked.span, "a probability of anything but the size of an error", hint)
+            yield asked.span, "a probability of anything but the size of an error", hint
     for requirement in model.requirements:
         relation = requirement.neighbours
         if (
@@ -142,7 +224,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             and relation.unit in ("entry", "record")
             and len(requirement.wrt) > 1
         ):
-            yield at(
+            yield (
                 requirement.span,
                 f"with {plural(relation.unit)} of several inputs that change at once",
                 f"a group may lie in more than one of {', '.join(requirement.wrt)}: write `replacing everything`, or "
@@ -150,22 +232,16 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             )
         yield from _measure(requirement, model)
     yield from _whole_tables(model)
-    read = {requirement.line for requirement in model.requirements}
-    for written in model.spec.privacy:
-        if model.source.position(written.span.start)[0] not in read:
-            # never leave out a line that promises something
-            yield at(written.span, "this requirement: its amounts have no value", NO_AMOUNT)
+    yield from without_amounts(model)
     if model.trust.shared:
         yield from _secure_sum(model, model.trust)
     elif model.trust.name not in TRUST_WORDS:
         span = model.trust.span or model.spec.span
-        yield at(span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed")
-    for name, span in zip(model.families, model.family_spans, strict=True):
-        if name not in FAMILIES:
-            yield at(span, f"the noise family {name}", f"choose one of {', '.join(FAMILIES)}")
+        yield span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed"
+    yield from other_families(model, FAMILIES, "")
     for node in model.inputs:
         if not (node.type.numeric or isinstance(node.type.element, Tables)):
-            yield at(node.span, f"with {node.name}, {node.type.describe()}")
+            yield node.span, f"with {node.name}, {node.type.describe()}", None
 
 
 def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
@@ -234,12 +310,12 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
     return None
 
 
-def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
+def _measure(requirement: Requirement, model: Model) -> Iterator[Unsupported]:
     if isinstance(requirement.measure, Personalised):
         if requirement.neighbours.group > 1:
             units = plural(requirement.neighbours.unit_name)
             text = f"with several {units} at once, each with a figure of its own"
-            yield not_computed(model.source, requirement.span, text, "ask for one at a time")
+            yield requirement.span, text, "ask for one at a time"
         # the weakest figure and the strictest say all that there is to say
         each = requirement.measure.each
         for one in dict.fromkeys((min(each, key=_weakness), max(each, key=_weakness))):
@@ -250,12 +326,12 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     if (budget or 0) > LARGEST_MU or (budget is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON):
         text = f"a requirement as weak as {measure.describe()}: it protects nothing"
         hint = f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}"
-        yield not_computed(model.source, requirement.span, text, hint)
+        yield requirement.span, text, hint
     # an amount that is left to choose is told where it is declared
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
         known = [one.name for one in MEASURES if not one.any_values]
         hint = f"write {listing(known, 'or')}"
-        yield not_computed(model.source, requirement.span, f"{measure.name} where noise is added", hint)
+        yield requirement.span, f"{measure.name} where noise is added", hint
 
 
 def _grids(model: Model, node: GraphNode) -> str:
@@ -275,7 +351,7 @@ def _grids(model: Model, node: GraphNode) -> str:
     )
 
 
-def _whole_tables(model: Model) -> Iterator[Diagnostic]:
+def _whole_tables(model: Model) -> Iterator[Unsupported]:
     """A line about all that a party holds, where that has a table, or with figures for those whose records change.
 
     A party that holds one record of one table, and nothing else that the line names, moves that record.
@@ -285,13 +361,13 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
         personal = isinstance(requirement.measure, Personalised)
         if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
             text = "with records that change in place, each with a figure of its party"
-            yield not_computed(model.source, requirement.span, text, "write `adding or removing one record`")
+            yield requirement.span, text, "write `adding or removing one record`"
         several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}
         together = several if len(requirement.wrt) == 1 else tables
         if requirement.neighbours.unit not in ("entry", "record") and together & set(requirement.wrt):
             text = f"with `{requirement.neighbours.describe()}` of a whole table"
             hint = "protect its records: `adding or removing one record`, or one person with several"
-            yield not_computed(model.source, requirement.span, text, hint)
+            yield requirement.span, text, hint
 
 
 def _weakness(measure: AskedMeasure) -> tuple[Fraction, ...]:
