@@ -172,10 +172,10 @@ FAMILIES = (
     Family(
         "chain",
         "chains",
-        "correlated.family.Correlated",
+        "number.sequences.Correlated",
         _knows_a_sequence,
-        "correlated.execution.ChainMechanism",
-        "correlated.execution.ChainExposure",
+        "number.execution.ChainMechanism",
+        "number.execution.ChainExposure",
     ),
     Family(
         "table",
@@ -191,13 +191,13 @@ FAMILIES = (
     Family(
         "frequencies",
         "frequencies",
-        "points.reports.Histograms",
+        "number.reports.Histograms",
         _tallies_parties,
-        "points.frequency_execution.HistogramMechanism",
+        "number.set_execution.HistogramMechanism",
     ),
-    Family("cells", "cells", "points.reports.Reports", _one_of_each, "points.execution.CellMechanism"),
-    Family("points", "points", "points.family.Points", _by_distance, "points.execution.PointMechanism"),
-    Family("keys", "keys", "keys.family.UnknownKeys", _of_unknown_keys, "keys.execution.KeyMechanism"),
+    Family("cells", "cells", "number.reports.Reports", _one_of_each, "number.report_execution.CellMechanism"),
+    Family("points", "points", "number.points.Points", _by_distance, "number.report_execution.PointMechanism"),
+    Family("keys", "keys", "number.keys.UnknownKeys", _of_unknown_keys, "number.execution.KeyMechanism"),
     Family(
         "statistics", "statistics", "statistics.family.Statistics", _calls, "statistics.execution.StatisticMechanism"
     ),

@@ -34,7 +34,7 @@ from privspec.execute.drawing import Numbers, Words
 from privspec.execute.family import RunContext
 from privspec.execute.reading import Declared, Fields, batches, read_entries
 from privspec.execute.sources import Folder, TextFiles
-from privspec.families.keys.execution import read_counts
+from privspec.families.number.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
 from privspec.kernel.keys import KeyColumn
 from privspec.kernel.participation import ContributionBound

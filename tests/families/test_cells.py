@@ -14,7 +14,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import simulate
 from privspec.execute.run import _run as run
-from privspec.families.points.execution import CellMechanism
+from privspec.families.number.report_execution import CellMechanism
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan

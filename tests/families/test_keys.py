@@ -18,7 +18,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import RunContext, simulate
 from privspec.execute.run import _run as run
-from privspec.families.keys.execution import KeyMechanism, text_of
+from privspec.families.number.execution import KeyMechanism, text_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
 from privspec.noise.samplers import SimulationRandomness

@@ -18,7 +18,7 @@ from privspec.core.matrices import ExactVector, integers
 from privspec.core.spans import Source
 from privspec.execute.family import simulate
 from privspec.execute.run import _run as run
-from privspec.families.points.execution import PointMechanism, inside
+from privspec.families.number.report_execution import PointMechanism, inside
 from privspec.kernel.core.reading import Refused
 from privspec.manual import template_text
 from privspec.model.build import load_model

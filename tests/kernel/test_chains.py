@@ -261,7 +261,7 @@ HISTOGRAMS = {
 @cache
 def by_quilts(text):
     """A plan that quilts alone prove."""
-    with patch("privspec.families.correlated.family.work_of_windows", lambda chain, distance: 2 * MOST_RATIOS):
+    with patch("privspec.families.number.sequences.work_of_windows", lambda chain, distance: 2 * MOST_RATIOS):
         return Problem(text, {}).solve().to_json()
 
 
@@ -384,7 +384,7 @@ def test_answers_beyond_all_others_are_as_the_means_say():
 
 def test_windows_reach_what_the_exact_laws_do():
     """A long chain: the laws between quilts are as good as those of the whole answer."""
-    with patch("privspec.families.correlated.family.affordable", lambda chain: False):
+    with patch("privspec.families.number.sequences.affordable", lambda chain: False):
         plan = json.loads(Problem(spec(length=60), {}).solve().to_json())
     exact = solved_text(spec(length=60))
     assert plan["claims"]["given"][0]["by"] == "windows"

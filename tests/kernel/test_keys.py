@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privspec.families.keys.family import steps_of
+from privspec.families.number.keys import steps_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.keys import KeyBlock, Keys, best_kept, count_bound, read_keys

@@ -21,7 +21,7 @@ from privspec.execute.drawing import Atom, Numbers, Words, read_places
 from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
-from privspec.families.points.execution import Reports
+from privspec.families.number.report_execution import Reports
 from privspec.kernel.core.problem import Data
 from privspec.kernel.frequencies import Frequencies, FrequencyBlock, Sets, read_frequencies
 from privspec.model.values import show

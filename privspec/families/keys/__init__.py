@@ -1,1 +1,0 @@
-"""Keys that nobody has listed: which are shown, and with what counts."""

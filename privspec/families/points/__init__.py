@@ -1,1 +1,0 @@
-"""Reports of real points under privacy by distance."""
