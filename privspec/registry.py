@@ -196,7 +196,7 @@ FAMILIES = (
         "number.set_execution.HistogramMechanism",
     ),
     Family("cells", "cells", "number.reports.Reports", _one_of_each, "number.report_execution.CellMechanism"),
-    Family("points", "points", "number.points.Points", _by_distance, "number.report_execution.PointMechanism"),
+    Family("points", "points", "number.reports.Points", _by_distance, "number.report_execution.PointMechanism"),
     Family("keys", "keys", "number.keys.UnknownKeys", _of_unknown_keys, "number.execution.KeyMechanism"),
     Family(
         "statistics", "statistics", "statistics.family.Statistics", _calls, "statistics.execution.StatisticMechanism"

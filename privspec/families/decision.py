@@ -69,7 +69,17 @@ class Alternative:
         return {**said, **self.figures}
 
 
-def ranked(alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
+class Costly(Protocol):
+    """Whatever has a loss."""
+
+    @property
+    def loss(self) -> float | Fraction: ...
+
+
+Some = TypeVar("Some", bound=Costly)
+
+
+def ranked(alternatives: Iterable[Some]) -> tuple[Some, ...]:
     """The least loss first; losses that differ by round-off stay in their order."""
     return tuple(sorted(alternatives, key=lambda one: graded(one.loss)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, exp, expm1, floor, log, sqrt
@@ -15,7 +15,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.core.rounding import graded
 from privspec.families.decision import (
     MEETS,
     MISSES,
@@ -31,6 +30,7 @@ from privspec.families.decision import (
     guarantee_head,
     missed,
     price,
+    ranked,
 )
 from privspec.families.family import Settings
 from privspec.kernel.changes import Records
@@ -188,7 +188,7 @@ def _bound(system: System, witness: dict[str, Any] | None) -> Fraction:
     return least if witness is None else max(least, count_bound(system.block, *amounts, JsonNode(witness, "bound")))
 
 
-def _conflict(system: System, found: list[Found]) -> Infeasible:
+def _conflict(system: System, found: Sequence[Found]) -> Infeasible:
     """The least error is more than a line of accuracy allows."""
     best = min(found, key=lambda one: len(list(one.breaks())))
     one, reached = next(best.breaks())
@@ -293,14 +293,10 @@ class Found:
                 yield one, reached
 
 
-def _graded(one: Found) -> float:
-    return graded(one.loss)
-
-
-def best(system: System) -> list[Found]:
+def best(system: System) -> tuple[Found, ...]:
     """The thresholds of every law with the least loss of that law, the best first."""
-    laws = (list(_composed(system)), list(_gaussian(system)))
-    return sorted((min(some, key=_graded) for some in laws if some), key=_graded)
+    laws = (ranked(_composed(system)), ranked(_gaussian(system)))
+    return ranked(some[0] for some in laws if some)
 
 
 def _composed(system: System) -> Iterator[Found]:

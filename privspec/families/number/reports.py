@@ -1,7 +1,8 @@
-"""Reports of finitely many values that each party draws alone: of a real number by cells, of a value by sets of values.
+"""Reports that each party draws alone: of a real number by cells, of a value by sets of values, of a point by noise.
 
 The best reports of a real number: a program over its cells, then exact chances, row by row. The best reports of values
-for a histogram: sets of values, of the size whose estimates err least.
+for a histogram: sets of values, of the size whose estimates err least. The least noise at a point: in closed form, and
+the best of its kind for usual losses.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from privspec.families.decision import (
     Decided,
     Decision,
     Infeasible,
+    Relaxation,
     accuracy_json,
+    conflict_line,
     decimal_up,
     guarantee_head,
     missed,
     price,
     promised,
+    ranked,
 )
 from privspec.families.family import Settings
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
@@ -49,13 +53,21 @@ from privspec.kernel.frequencies import (
 )
 from privspec.kernel.frequencies import NOTE as SETS_NOTE
 from privspec.kernel.frequencies import units_of as units
+from privspec.kernel.points import CLASSES as ONE_LAW
+from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached, read_points
+from privspec.kernel.points import NOTE as POINTS_NOTE
+from privspec.kernel.points import Points as Executed
+from privspec.kernel.points import least_loss as least_point_loss
+from privspec.kernel.points import units_of as point_units
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import cells as reading_of_cells
 from privspec.problem import frequencies as reading_of_sets
-from privspec.problem.form import Numbers
+from privspec.problem import points as reading_of_points
+from privspec.problem.form import Numbers, document
+from privspec.problem.points import FAMILIES
 from privspec.solvers.listed import cell_reports
 
 CELL_BITS = 62
@@ -343,3 +355,171 @@ def name_of(found: Sets) -> str:
     if size == 1:
         return "randomised response" if k == 2 else "k-randomised response"
     return f"subset selection, {size} of {k} values"
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+
+FINE = 34
+"""Points are rounded to a step of about 2^-34 of the scale of the noise."""
+NOISE = {
+    "l2": "K-norm noise of the Euclidean distance (planar Laplace noise, in the plane)",
+    "l1": "independent Laplace noise on every number",
+    "linf": "K-norm noise of the largest difference",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PointSystem:
+    """A spec in numbers: `unit` as the kernel reads it, with noise of scale 1."""
+
+    model: Model
+    unit: Executed
+
+    def scale(self, norm: str, requirement: Requirement) -> Fraction | None:
+        """The least scale at which noise of a norm meets a line, rounded up; None where none does."""
+        most, epsilon = (
+            replace(self.unit, norm=norm).epsilon(_metric(requirement)),
+            requirement.measure.amounts["epsilon"],
+        )
+        return None if most is None or not epsilon else most / epsilon
+
+    def candidate(self, norm: str, raised: int | None = None) -> Candidate | None:
+        """The least noise of a norm that meets all lines, that of number `raised` with a tenth more epsilon."""
+        found: list[tuple[Fraction, int]] = []
+        for number, requirement in enumerate(self.model.requirements):
+            scale = self.scale(norm, requirement)
+            if scale is None:
+                return None
+            found.append((scale / STEP if number == raised else scale, number))
+        scale, binding = max(found, key=lambda one: one[0])
+        points = replace(self.unit, norm=norm, scale=scale, step=step_of(scale))
+        exact = loss_of(points, self.unit.block.error)
+        return None if exact is None else Candidate(points, exact, binding)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidate:
+    """Noise of one norm, its loss and the number of the line that asks for most of it."""
+
+    points: Executed
+    loss: Fraction
+    binding: int
+
+    def breaks(self) -> Iterator[tuple[Any, Fraction | None]]:
+        """The lines of accuracy that it does not meet, each with what it reaches."""
+        for one in self.points.block.accuracy:
+            found = reached(self.points, one)
+            if found is None or found > one.bound:
+                yield one, found
+
+    def beside(self, allowed: Sequence[str]) -> Alternative:
+        """Beside noise of another norm that is taken."""
+        name, loss = NOISE[self.points.norm], float(self.loss)
+        if self.points.norm not in allowed:
+            return Alternative(name, loss, "the spec asks for another kind of noise", admissible=False)
+        return Alternative(name, loss, MISSES, admissible=False) if any(self.breaks()) else Alternative(name, loss)
+
+
+def step_of(scale: Fraction) -> Fraction:
+    """A power of two, about 2^-34 of the scale."""
+    shift = scale.denominator.bit_length() - scale.numerator.bit_length() + FINE
+    return Fraction(2) ** -shift
+
+
+class Points:
+    """Takes specs of real points with a line of metric-DP."""
+
+    def lower(self, model: Model) -> PointSystem:
+        """The point and what an error costs.
+
+        Raises: SpecError PS05xx.
+        """
+        block = reading_of_points.block_of(model)
+        mechanism = {"family": "points", "norm": "l2", "scale": "1", "unit": "1"}
+        return PointSystem(model, read_points(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism")))
+
+    def decide(self, model: Model, system: PointSystem, settings: Settings) -> Decision | Infeasible:
+        """The best of the norms that are allowed."""
+        started = perf_counter()
+        allowed = [norm for family in model.families or ("knorm",) for norm in FAMILIES[family]]
+        every = [system.candidate(norm) for norm in NORM_OF.values()]
+        known = ranked(one for one in every if one is not None)
+        free = [one for one in known if one.points.norm in allowed]
+        fits = [one for one in free if not list(one.breaks())]
+        if not free:
+            return _nowhere(system)
+        if not fits:
+            return _conflict(system, free)
+        found, block = fits[0], fits[0].points.block
+        others = [one for one in known if one is not found] if settings.alternatives else []
+        return Decided(
+            model,
+            NOISE[found.points.norm],
+            float(found.loss),
+            lambda: _points_stated(model, found.points),
+            # no noise of one law, whatever the point, has less; reports that are moved to ends may
+            lambda: None if block.moved else max(_least(block, line) for line in model.requirements),
+            ONE_LAW[not block.moved],
+            point_units(block),
+            block.kind,
+            tuple(one.beside(allowed) for one in others),
+            lambda: _point_prices(system, found),
+            {"name": "closed form", "seconds": perf_counter() - started},
+        )
+
+    def size(self, system: PointSystem) -> int:
+        """Numbers of a point."""
+        return system.unit.block.size
+
+
+def _nowhere(system: PointSystem) -> Infeasible:
+    """A line about any two points, however far apart, where these may be anywhere."""
+    model, source = system.model, system.unit.block.source
+    lines = tuple(conflict_line(model, line.span) for line in model.requirements if not line.measure.of.by_distance)
+    reason = f"points of {source} may be any distance apart, and no noise of its own hides that"
+    change = Relaxation(f"give {source} a bounded domain, such as [0, 10]", None)
+    return Infeasible(reason, lines, (change,))
+
+
+def _conflict(system: PointSystem, found: list[Candidate]) -> Infeasible:
+    """The least noise is more than a line of accuracy allows."""
+    best = min(found, key=lambda one: len(list(one.breaks())))
+    one, figure = next(best.breaks())
+    conflict = missed(system.model, one, figure or Fraction(0), best.binding)
+    if figure is None:
+        reason = "nothing tells this error for the noise that the loss asks for"
+        return replace(conflict, reason=reason, relaxations=())
+    return conflict
+
+
+def _metric(line: Requirement) -> str | None:
+    """The distance of a line of privacy by distance."""
+    return line.measure.metric if line.measure.of.by_distance else None
+
+
+def _least(block: PointBlock, line: Requirement) -> Fraction:
+    """What no noise of one law is below under a line; nothing is known of one that is not by distance."""
+    metric = _metric(line)
+    return Fraction(0) if metric is None else least_point_loss(block, metric, line.measure.amounts["epsilon"])
+
+
+def _points_stated(model: Model, points: Executed) -> dict[str, Any]:
+    """The noise as it stands in the plan, with what it guarantees."""
+    reach = [(one, reached(points, one) or Fraction(0)) for one in points.block.accuracy]
+    scale, unit = str(points.scale), str(points.step)
+    return {
+        "mechanism": {"family": "points", "norm": points.norm, "scale": scale, "unit": unit},
+        "guarantees": [
+            promised(line, number, points.epsilon(_metric(line)), POINTS_NOTE)
+            for number, line in enumerate(model.requirements)
+        ],
+        "accuracy": accuracy_json((one.line, one.text, found, one.bound) for one, found in reach),
+    }
+
+
+def _point_prices(system: PointSystem, found: Candidate) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon in the line that binds would bring."""
+    after = system.candidate(found.points.norm, found.binding)
+    if after is not None:
+        yield price(system.model.requirements[found.binding], float(after.loss) / float(found.loss) - 1)
