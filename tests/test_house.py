@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 73_000,
     "explain": 82_800,
-    "families": 198_120,
+    "families": 197_990,
     "functions": 14_600,
     "kernel": 132_690,
     "language": 28_000,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 348
+FILES = 344
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,
