@@ -6,7 +6,7 @@ Also its loss as a sum of errors that have a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -15,8 +15,9 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
+from privspec.explain.messages import phrase
 from privspec.explain.quantities import Quantity, rounded
-from privspec.kernel.trust import CURATOR, NOBODY, PARTS, SECURE_SUM
+from privspec.kernel.trust import CURATOR, NOBODY, PARTS
 from privspec.language import syntax
 from privspec.language.parser import parse
 from privspec.language.spelling import spell
@@ -153,38 +154,6 @@ def _shape(body: syntax.Expr) -> tuple[Shape, Any, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TrustWords:
-    """How a trust model reads for the public and for auditors."""
-
-    sees_raw: str
-    stolen_server: str
-    place: str
-    auditor: str
-
-
-_TRUST = {
-    CURATOR.name: TrustWords(
-        sees_raw="The keeper, who makes the release.",
-        stolen_server="Yes, the keeper holds the raw data.",
-        place="at the curator",
-        auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
-    ),
-    NOBODY.name: TrustWords(
-        sees_raw="Nobody but you, if your own device draws your report.",
-        stolen_server="Only the reports sent, which the odds above cover.",
-        place="at each party",
-        auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
-    ),
-    SECURE_SUM.name: TrustWords(
-        sees_raw="Nobody but the party that holds them; only sums become known.",
-        stolen_server="Not one server alone, nor as many parties together as were planned for.",
-        place="in shares at the parties",
-        auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """Facts of the spec that are no numbers of the plan.
 
@@ -214,29 +183,17 @@ class Context:
     ties: Mapping[str, str]
     entry_laws: Mapping[str, tuple[SpecLine, ...]]
 
-    @property
-    def trust_words(self) -> TrustWords | None:
-        """The words for the trust model, of each part where parts differ; None where it is not known here."""
+    def trust_words(self, name: str) -> str:
+        """How its trust model reads, of each part where they differ: who "sees_raw" data, a "stolen_server" .."""
         if self.trust != PARTS:
-            return _TRUST.get(self.trust)
-        each = {listing(names): _TRUST[kind] for kind, names in self.trusts.items()}
-
-        def together(pick: Callable[[TrustWords], str]) -> str:
-            return " ".join(
-                f"For {names}: {(said := pick(words))[0].lower()}{said[1:]}" for names, words in each.items()
-            )
-
-        return TrustWords(
-            sees_raw=together(lambda words: words.sees_raw),
-            stolen_server=together(lambda words: words.stolen_server),
-            place="",
-            auditor=together(lambda words: words.auditor),
-        )
+            return phrase(f"trust.{self.trust}.{name}")
+        each = ((listing(parts), phrase(f"trust.{kind}.{name}")) for kind, parts in self.trusts.items())
+        return " ".join(f"For {parts}: {words[0].lower()}{words[1:]}" for parts, words in each)
 
     @property
     def place(self) -> str:
-        """Where it puts the noise, after a comma."""
-        return f", {_TRUST[self.trust].place}" if self.trust in _TRUST else ""
+        """Where it puts the noise, after a comma; empty where parts differ."""
+        return "" if self.trust == PARTS else f", {self.trust_words('place')}"
 
     def line(self, number: int) -> SpecLine:
         """A line of the spec by number, with its text where there is one."""

@@ -22,17 +22,6 @@ class Status(Enum):
     ASSERTED = "asserted by the user"
 
 
-MEANINGS = {
-    Status.PROVED: "derived again for this page by the kernel, which uses nothing of compiler and solvers; what "
-    "the spec means, by reading it again",
-    Status.FOLLOWS: "follows from what the spec says or from what is proved, by the written proof that is named",
-    Status.REPORTED: "found by the compiler; nothing that is proved rests on it",
-    Status.TESTED: "checked by tests of this software, not by a proof",
-    Status.ASSUMED: "taken to be so; nothing in the plan can show it",
-    Status.ASSERTED: "written into the spec by its author and used as given",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class SpecLine:
     """A line of the spec, numbered from 1."""

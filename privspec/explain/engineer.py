@@ -92,9 +92,8 @@ def _result(facts: Facts) -> tuple[document.Block, ...]:
         ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or unknown),
         *((f"Parameter {name}", value) for name, value in facts.parameter_words),
     ]
-    gaps = tuple(document.assumed(gap, facts.context.trust_because) for gap in facts.gaps)
     plan = document.table("The plan at a glance", "Item | Value", rows)
-    return (plan, *changed_blocks(facts), *((document.Points(gaps),) if gaps else ()))
+    return (plan, *changed_blocks(facts), *((document.Points(facts.gaps),) if facts.gaps else ()))
 
 
 def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
@@ -167,7 +166,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     claims = [fact.claim for fact in facts.claims]
     bare = dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))
     exactly = listing(mechanism.exactly(facts))
-    words, data = where.trust_words, _joined(mechanism.data(facts))
+    data = _joined(mechanism.data(facts))
     observers = listing(dict.fromkeys(claim.observer for claim in claims)) or "anyone"
     unprotected = f" Not protected by any requirement: {listing(list(bare))}." if bare else ""
     computed = "; ".join(f"{name} = {text}" for name, text in facts.computed)
@@ -198,7 +197,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
         },
         "deployment_model": {
             "model_name": KINDS[where.trust].register if where.trust in KINDS else "Varies",
-            "model_name_details": "" if words is None else words.auditor,
+            "model_name_details": where.trust_words("auditor"),
             "actors": f"What is published is seen by {observers}.",
             "release_type": "One release" if mechanism.rounds is None else "Many releases",
             "data_source_type": "Static",

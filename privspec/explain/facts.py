@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 MOST_IN_A_TABLE = 4
 """Outputs that a row of a table tells apart."""
+MOST_WORDS = 25
+"""Words up to which all that moves an output stands in one sentence."""
 OWN_UNITS = "units of the loss expression"
 """What a plan says of a loss whose units have no name; the expression stands beside the figure."""
 
@@ -251,7 +253,7 @@ class Facts:
     frontier: Frontier | None
     solver: SolverFact
     judgement: Judgement
-    gaps: tuple[str, ...]
+    gaps: tuple[Sentence, ...]
     fitting: Fitting
     model: Model | None = field(repr=False)
     design: DesignFact | None = None
@@ -270,14 +272,17 @@ class Facts:
         """
         names = tuple(name for name, *_ in sizes)
         effects = self.mechanism.effects
-        clause = ", and ".join(self.fitting.clauses(names, effects))
+        clauses = self.fitting.clauses(names, effects)
+        clause = ", and ".join(clauses)
+        if len(clause.split()) > MOST_WORDS:
+            clause = ". ".join(f"{said[0].upper()}{said[1:]}" if at else said for at, said in enumerate(clauses))
         besides = tuple(
             (name, rule.done.value, effects.get(rule.done, way.value))
             for rule in self.fitting.rules
             for name, way in rule.moves
             if name in names
         )
-        text = f"{sentence.text.removesuffix('.')}{f'; besides, {clause}' if clause else ''}."
+        text = f"{sentence.text}{f' Apart from chance, {clause}.' if clause else ''}"
         return replace(sentence, text=text, accuracy=Accuracy(measure, sizes, besides))
 
     @property

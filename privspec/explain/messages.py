@@ -20,14 +20,26 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from privspec.core.records import dataclass
-from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
+from privspec.explain.document import (
+    Because,
+    Block,
+    Judged,
+    Note,
+    Section,
+    Sentence,
+    SpecLine,
+    Status,
+    Table,
+    sections,
+    table,
+)
 from privspec.explain.quantities import Quantity, count, exact
 from privspec.model.reports import listing
 
@@ -237,3 +249,13 @@ def phrases(key: str, *of: object, **given: object) -> list[tuple[str, str]]:
     _checked(found, given)
     chosen = [one for one in found if _holds(one.only_if, (given, *of))]
     return [(one.key.removeprefix(f"{key}."), _text(one.text, (given, *of))) for one in chosen]
+
+
+def tabled(key: str, rows: Iterable[Iterable[object]], *numeric: int, **given: object) -> Table:
+    """A table whose caption and columns are phrases of a section: "caption", and "columns" divided by " | "."""
+    return table(phrase(f"{key}.caption", given), phrase(f"{key}.columns", given), rows, *numeric)
+
+
+def titled(key: str, **blocks: Iterable[Block | None]) -> Iterator[Section]:
+    """Sections that have something to show, under headings that are phrases of a section, by their names."""
+    return sections(*((phrase(f"{key}.{name}"), shown) for name, shown in blocks.items()))

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from privspec.explain.claims import relation
-from privspec.explain.document import (
-    Because,
-    Block,
-    Document,
-    Judged,
-    Note,
-    Paragraph,
-    Points,
-    Sentence,
-    SpecLine,
-    Table,
-    asserted,
-    assumed,
-    proved,
-    reported,
-    sections,
-    table,
-)
+from privspec.explain.document import Block, Document, Paragraph, Points, Sentence, SpecLine, Table, sections, table
 from privspec.explain.facts import ClaimFact, Facts, Moved
-from privspec.explain.messages import say, sentences
-from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
+from privspec.explain.messages import phrase, phrases, say, sentences
+from privspec.explain.quantities import Quantity
+from privspec.explain.questions import Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.kernel.trust import CURATOR
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 
-LONGEST = 35
+LONGEST = 30
 """Words of a sentence."""
 MOST_NAMED = 4
-"""Outputs whose errors the page tells one by one."""
+"""Outputs whose errors the page reports one by one."""
 
 
 def public_page(facts: Facts) -> Document:
@@ -54,40 +38,37 @@ def public_page(facts: Facts) -> Document:
         *facts.fitting.told,
     )
     if accuracy and facts.context.ties and not any("named first" in s.text for s in accuracy):
-        words = "Where several candidates are level, the one that is named first in the list counts as the first."
-        accuracy = (*accuracy, proved(words, facts.context.loss_because))
+        accuracy = (*accuracy, say("public.accuracy.ties", facts))
     if facts.computed:
         names = [called.get(name, name) for name, _ in facts.computed]
-        which = listing(names) if len(names) <= MOST_NAMED else f"{len(names)} others"
-        words = f"From these figures {which} {'is' if len(names) == 1 else 'are'} worked out afterwards, which reveals "
-        words += "nothing more."
+        few = names if len(names) <= MOST_NAMED else []
         errors = tuple(_computed_errors(facts))
-        words += "" if errors else " Their errors are those of the figures they come from."
-        accuracy = (*accuracy, proved(words, Judged("computed")), *errors)
+        worked_out = sentences("public.computed", names=names, few=few, number=len(names), errors=errors)
+        accuracy = (*accuracy, *worked_out, *errors)
     return Document(
-        title="What this release can reveal about you",
+        title=phrase("public.page.title"),
         subtitle=facts.title,
         reader="public",
         shows_basis=False,
         sections=(
             *sections(
-                ("What is not protected", (_not_protected(facts),)),
+                (phrase("public.page.not_protected"), (_not_protected(facts),)),
                 (
-                    "What can it reveal?",
+                    phrase("public.page.unasked"),
                     () if facts.claims else (Paragraph(sentences("public.public_unasked", facts)),),
                 ),
                 *((group[0].question.heading, _odds(group, facts)) for group in kinds),
                 *_unexplained(facts),
-                ("Privacy label", (label(facts),)),
+                (phrase("public.page.label"), (label(facts),)),
             ),
             *facts.mechanism.public_sections(facts),
             *sections(
                 (facts.mechanism.label("accuracy"), (Paragraph(accuracy),) if accuracy else ()),
-                ("Are groups treated alike?", (Points(_fairness(facts)),) if facts.fairness else ()),
-                ("What this page does not promise", (Points(tuple(_limits(facts))),)),
+                (phrase("public.page.fairness"), (Points(_fairness(facts)),) if facts.fairness else ()),
+                (phrase("public.page.limits"), (Points(tuple(_limits(facts))),)),
             ),
         ),
-        footer=f"Plan fingerprint {facts.digest[:16]}; sources: the auditor's page.",
+        footer=phrase("public.page.footer", digest=facts.digest[:16]),
     )
 
 
@@ -97,28 +78,31 @@ def _off(facts: Facts) -> Iterator[Sentence]:
     if not moved:
         return
     sizes = [(one.name, one.size.value, one.size.value) for one in moved]
-    for named in (_each, _together):
-        words = f"The noise alone typically moves {named(moved)}."
-        said = proved(words, facts.context.loss_because, Judged("loss"))
-        found = facts.of_chance(said, "deviation", *sizes)
-        if len(moved) <= MOST_NAMED and len(found.text.split()) <= LONGEST:
+    for what in (_each(moved), _together(moved)):
+        found = facts.of_chance(say("public.moved.by_noise", facts, what=what), "deviation", *sizes)
+        if len(moved) <= MOST_NAMED and longest(found.text) <= LONGEST:
             break
     yield found
 
 
+def longest(text: str) -> int:
+    """Words of its longest sentence."""
+    return max(len(sentence.split()) for sentence in text.split(". "))
+
+
 def _each(moved: tuple[Moved, ...]) -> str:
     """By how much each output is moved."""
-    first, *others = (f"{one.name} by {one.size}{one.unit}" for one in moved)
-    figures = ["each figure in " * one.many for one in moved]
-    return listing([f"{figures[0]}the published {first}", *map("".join, zip(figures[1:], others, strict=True))])
+    first, *others = moved
+    return listing([phrase("public.moved.first", first), *(phrase("public.moved.other", one) for one in others)])
 
 
 def _together(moved: tuple[Moved, ...]) -> str:
     """Many in one: from the least of their errors to the largest."""
-    least, *_, most = sorted(moved, key=lambda one: one.size.value)
+    least, *_, most = sorted([*moved, *moved], key=lambda one: one.size.value)
     unit = least.unit if least.unit != most.unit else ""
-    span = f"{least.size}{unit} to {most.size}{most.unit}"
-    return f"each of the {len(moved)} published figures by {span}"
+    return phrase(
+        "public.moved.together", number=len(moved), least=f"{least.size}{unit}", most=f"{most.size}{most.unit}"
+    )
 
 
 def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
@@ -171,32 +155,37 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
 
 
 def _computed_errors(facts: Facts) -> Iterator[Sentence]:
-    """How far off is what is worked out afterwards, one sentence for all at the same data."""
+    """How far off is what is worked out afterwards, as many in a sentence as it has room for."""
     for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
-        rows, where = list(group), f" (simulated with {at})"
-        for start in range(0, len(rows), MOST_NAMED - 1):
-            said, some = list[str](), rows[start : start + MOST_NAMED - 1]
-            for name, least, most, _ in some:
-                size = f"{most}" if least.text == most.text else f"{least} to {most}"
-                said.append(f"{name} by {size}{facts.unit(name, size)}")
-            sizes = ((name, least.value, most.value) for name, least, most, _ in some)
-            words = f"The noise alone typically moves {listing(said)}{where}."
-            yield facts.of_chance(reported(words, Note("sums")), "simulated", *sizes)
-            where = " there"
+        waiting, where = list(group), at
+        while waiting:
+            tried = (_simulated(waiting[:many], where, facts) for many in range(MOST_NAMED - 1, 0, -1))
+            shortest = [said for said in tried if longest(said.text.partition(" Apart from")[0]) <= LONGEST]
+            found = shortest[0] if shortest else _simulated(waiting[:1], where, facts)
+            yield found
+            assert found.accuracy is not None
+            waiting, where = waiting[len(found.accuracy.sizes) :], ""
+
+
+def _simulated(rows: Sequence[tuple[str, Quantity, Quantity, str]], at: str, facts: Facts) -> Sentence:
+    """How far off some of them are, at data that were made up."""
+    said = list[str]()
+    for name, least, most, _ in rows:
+        size = f"{most}" if least.text == most.text else f"{least} to {most}"
+        said.append(f"{name} by {size}{facts.unit(name, size)}")
+    sentence = say("public.moved.simulated", what=listing(said), at=at)
+    return facts.of_chance(sentence, "simulated", *((name, least.value, most.value) for name, least, most, _ in rows))
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:
     """The outputs that hide nothing, by name, before anything else."""
     found: dict[str, Sentence] = {}
     for item in facts.exposures:
-        names, claim = bare_outputs(item), item.fact.claim
-        if names:
-            who = "Anyone" if claim.observer == "anyone" else claim.observer
-            text = (
-                f"Not protected: the published {listing(names)}. {who} may learn from it what is in {item.input}: no "
-                "requirement limits that, and next to nothing hides it."
-            )
-            found[text] = proved(text, claim.line, Judged("exposure"))
+        claim = item.fact.claim
+        who = phrase("public.page.anyone") if claim.observer == "anyone" else claim.observer
+        if names := bare_outputs(item):
+            for said in sentences("public.not_protected", item, item.fact, names=names, who=who):
+                found[said.text] = said
     return Paragraph(tuple(found.values()), strong=True) if found else None
 
 
@@ -211,29 +200,22 @@ def _odds(known: list[ClaimFact], facts: Facts) -> Iterator[Block]:
     rows = [(fact, fact.shown) for fact in known if fact.shown is not None]
     worst, shown = min(rows, key=lambda row: row[1].odds.error.value)
     claim, question = worst.claim, worst.question
-    yield Paragraph(
-        (assumed(question.aim, claim.line), *((asserted(question.compared, claim.line),) if question.compared else ()))
-    )
+    yield Paragraph(question.aim(claim))
     listed = dict[str, str]()
     for fact, its in rows:
-        free = " (limited by no requirement)" * any(fact is e.fact for e in facts.exposures)
+        free = any(fact is e.fact for e in facts.exposures)
         if free or not any(_covers(other, fact) for other, _ in rows):
-            listed[f"{_who(fact, facts)}{free}"] = its.odds.without_words
+            listed[_who(fact, facts, free=free)] = its.odds.without_words
     # true after rounding (tests simulate the best observer)
-    because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, Judged("privacy"))
-    yield Paragraph((proved(question.odds(shown.odds), *because),), strong=True)
+    yield Paragraph(question.odds(shown.odds, claim), strong=True)
     yield question.icons(shown.odds)
     if len(listed) > 1:
-        caption = "Everybody's odds; above are the weakest"
-        yield table(caption, ("Who sees what", COUNTS[0]), listed.items())
+        yield table(phrase("public.everybody.caption"), phrase("public.everybody.columns"), listed.items())
     if shown.odds.without * 20 < shown.odds.of:
-        weak = f"These odds protect little: such a guesser {'can' if shown.exact else 'may'} be almost sure."
-        yield Paragraph((proved(weak, *because),))
+        yield Paragraph((say("public.odds.weak", shown, claim=claim),))
     yield from question.more(claim, worst.posteriors)
-    half = f"{shown.odds.of // 2:,} of {shown.odds.of:,}"
-    best = proved(f"No method does better on both counts; a coin toss gives {half}.", *because)
-    more = "" if shown.odds.tells_little else question.several(worst.groups)
-    yield Paragraph((best, *((proved(more, *because, Note("group-privacy")),) if more else ())))
+    best = say("public.odds.best", claim=claim, half=shown.odds.of // 2, odds=shown.odds)
+    yield Paragraph((best, *(() if shown.odds.tells_little else question.several(worst.groups, claim))))
 
 
 def _covers(wide: ClaimFact, fact: ClaimFact) -> bool:
@@ -245,74 +227,66 @@ def _covers(wide: ClaimFact, fact: ClaimFact) -> bool:
     return seen and wide.shown.odds.error.value <= fact.shown.odds.error.value
 
 
-def _who(fact: ClaimFact, facts: Facts) -> str:
+def _who(fact: ClaimFact, facts: Facts, *, free: bool) -> str:
     """Who sees what: "Press: coarse totals"; where views differ in whose data they are about, that as well."""
     claim = fact.claim
     alike = [f for f in facts.every if (f.claim.observer, f.claim.outputs) == (claim.observer, claim.outputs)]
-    about = f" (about {listing(claim.wrt)})" if len({f.claim.wrt for f in alike}) > 1 else ""
+    about = listing(claim.wrt) if len({f.claim.wrt for f in alike}) > 1 else ""
     whole = len(claim.outputs) > 1 and facts.mechanism.released <= set(claim.outputs)
-    return (
-        f"{claim.observer[0].upper()}{claim.observer[1:]}: {'everything' if whole else listing(claim.outputs)}{about}"
-    )
+    seen = "" if whole else listing(claim.outputs)
+    observer = f"{claim.observer[0].upper()}{claim.observer[1:]}"
+    return phrase("public.everybody.who", observer=observer, seen=seen, about=about, free=free)
 
 
 def _unexplained(facts: Facts) -> Iterator[tuple[str, tuple[Block]]]:
     """Guarantees without odds."""
     for fact in (fact for fact in facts.claims if fact.shown is None):
-        names = listing(fact.claim.outputs)
-        text = f"The guarantee for the published {names} is of a kind that this page cannot turn into odds."
-        yield (
-            f"What {names} can reveal",
-            (Paragraph((asserted(f"{text} The auditor's page quotes it.", fact.claim.line),)),),
-        )
+        heading = phrase("public.page.unexplained", outputs=fact.claim.outputs)
+        yield heading, (Paragraph(sentences("public.unexplained", fact)),)
 
 
 def label(facts: Facts) -> Table:
     """The label: six questions a person asks, with short answers."""
-    words = facts.context.trust_words
-    raw = server = f"The spec says: trust {facts.context.trust}. This page has no words for that."
-    if words is not None:
-        raw = words.sees_raw
-        server = words.stolen_server
     exactly = listing(facts.mechanism.exactly(facts))
-    groups = "Facts about them, with or without you: the figures are for that."
-    return Table(
-        caption="Six questions",
-        header=("Question", "Answer"),
-        rows=(
-            ("Who sees my raw data?", raw),
-            ("Could a stolen server reveal it?", server),
-            (question(facts).of_label, _reveals(facts)),
-            ("What can be learned about groups I belong to?", groups),
-            ("What is released exactly, without noise?", f"{exactly[0].upper()}{exactly[1:]}."),
-            ("What happens when results are released again?", _again(facts)),
-        ),
-        label=True,
+    answers = (
+        facts.context.trust_words("sees_raw"),
+        facts.context.trust_words("stolen_server"),
+        _reveals(facts),
+        phrase("public.label.groups"),
+        f"{exactly[0].upper()}{exactly[1:]}.",
+        _again(facts),
     )
+    asked = (text for _, text in phrases("public.label_questions", of_result=question(facts).text("label")))
+    rows = tuple(zip(asked, answers, strict=True))
+    columns = tuple(phrase("public.label.columns").split(" | "))
+    return Table(caption=phrase("public.label.caption"), header=columns, rows=rows, label=True)
 
 
 def _reveals(facts: Facts) -> str:
     weakest = facts.weakest
     bare = tuple(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item)))
     if bare:
-        return f"Yes: the published {listing(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
+        return phrase("public.label.not_protected", names=bare)
     if not facts.claims and weakest is None:
-        return "Yes, and all that you told: nothing limits what the result can reveal."
+        return phrase("public.label.unasked")
     if weakest is None or weakest.shown is None:
-        return "This page cannot say; see the auditor's page."
-    return weakest.question.label(", at worst" if len(facts.every) > 1 else "")
+        return phrase("public.label.unexplained")
+    return phrase("public.label.odds", several=len(facts.every) > 1)
 
 
 def _again(facts: Facts) -> str:
+    """What happens when it is done again; what never leaves its owner is counted by nobody else."""
     weakest = facts.weakest
     if not facts.claims:
-        return "Each release may reveal more: nothing protects the data, and no ledger counts."
+        return phrase("public.again.unasked")
     if weakest is None or not weakest.repeats:
-        return "Every further release weakens the protection; the keeper has to count them."
+        return phrase("public.again.unknown")
     times, odds = weakest.repeats[-1]
     if weakest.repeats[0][1].tells_little:
-        return f"Every further release weakens what protection is left. {LEDGER}"
-    return weakest.question.again(times.text, odds)
+        return phrase("public.again.little")
+    asked = weakest.question
+    words = {"further": asked.text("further"), "repeated": asked.text("repeated"), "times": times, "odds": odds}
+    return phrase(f"public.again.{'hardly' if odds.tells_little else 'few'}", words, asked)
 
 
 def _fairness(facts: Facts) -> tuple[Sentence, ...]:
@@ -320,13 +294,12 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _limits(facts: Facts) -> Iterator[Sentence]:
-    line = facts.context.trust_because
     if facts.overridden:
         yield say("public.public_limits.other_numbers", facts)
     if facts.claims:
-        yield assumed(question(facts).first_limit, ODDS_NOTE)
-    told = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
-    for name in sorted(told & set(facts.context.entry_laws)):
+        yield say("public.public_limits.others_know")
+    named = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
+    for name in sorted(named & set(facts.context.entry_laws)):
         yield say("public.public_limits.related_entries", name=name, lines=facts.context.entry_laws[name])
     through = {} if facts.model is None else facts.model.through
     for one in () if facts.model is None else facts.model.asserted:
@@ -335,4 +308,4 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
     yield say("public.public_limits.this_release", facts)
     if CURATOR.name in facts.context.trusts:
         yield say("public.public_limits.keeper", facts)
-    yield from (assumed(gap, line) for gap in facts.gaps)
+    yield from facts.gaps

@@ -22,7 +22,7 @@ from privspec.explain.claims import Claim, calibration, claim, relation
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve, consequences, odds, posterior
 from privspec.explain.designs import design_of
-from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
+from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status, assumed
 from privspec.explain.facts import (
     OWN_UNITS,
     AccuracyFact,
@@ -38,6 +38,7 @@ from privspec.explain.facts import (
     SolverFact,
 )
 from privspec.explain.fitting import Fitting, fitting
+from privspec.explain.messages import say
 from privspec.explain.quantities import (
     DOWN,
     LOSS_DIGITS,
@@ -165,7 +166,7 @@ def facts(
             tuple(sorted(solver.versions.items())),
         ),
         judgement=judgement or Judgement(),
-        gaps=_gaps(mechanism, claims, model),
+        gaps=tuple(_gaps(mechanism, claims, model, where)),
         fitting=fitting(document["problem"], model, where) if plan.problem.blocks else Fitting(),
         model=model,
         design=design,
@@ -186,7 +187,7 @@ def _claim_fact(
 ) -> ClaimFact:
     curve, group = item.curve, item.relation.group
     most = None if model is None else how_many(model, unit_of(item, model))
-    pure = item.epsilon if item.delta == 0 and not question.posterior_gap else None
+    pure = item.epsilon if item.delta == 0 and not question.unprotected else None
     # groups of units that do not exist are not shown; data sets apart by k units are so many neighbour steps apart
     groups = [k for k in GROUPS if most is None or k <= most]
     repeated = None if item.conditional else curve
@@ -281,21 +282,17 @@ def _because(item: Source, where: Context) -> Because:
     return Judged(item.claim) if item.claim is not None else Note(item.note)
 
 
-def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model | None) -> tuple[str, ...]:
-    """What this plan holds that these pages cannot explain, in plain words."""
-    found = list(mechanism.gaps)
+def _gaps(
+    mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model | None, where: Context
+) -> Iterator[Sentence]:
+    """What this plan holds that these pages cannot explain."""
+    for text in mechanism.gaps:
+        yield assumed(text, where.trust_because)
     for fact in claims:
         if fact.shown is None:
-            found.append(
-                f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind for which no odds can be given here; "
-                "it is quoted as the plan states it."
-            )
+            yield say("shared.gaps.no_odds", fact, context=where)
         elif model is None and fact.everything is None and not fact.covers_everything:
-            found.append(
-                f"What someone learns who sees every output, and not only {', '.join(fact.claim.outputs)}, "
-                "could not be computed for this plan."
-            )
-    return tuple(found)
+            yield say("shared.gaps.together", fact, context=where)
 
 
 # --- what no line bounds --------------------------------------------------------------------------

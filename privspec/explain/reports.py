@@ -36,12 +36,11 @@ from privspec.explain.document import (
     Table,
     note_text,
     reported,
-    sections,
-    table,
 )
 from privspec.explain.engineer import engineer_page, register_text
 from privspec.explain.facts import Facts, Judgement
 from privspec.explain.graphs import describe_graph
+from privspec.explain.messages import phrase, sentences, tabled, titled
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, known
@@ -291,30 +290,29 @@ def infeasible_page(plan: Stated, facts: Facts, reader: str) -> Document:
     """Which lines conflict, why, and which single changes would work, each with its loss where it is known."""
     where = facts.context
     because = tuple(where.line(c.line) for c in plan.conflicts) or (where.trust_because,)
-    reason = f"No mechanism can satisfy all of these lines: {plan.reason.removesuffix('.')}."
-    conflicts = table("Lines that cannot all hold", "Line | Text", ((c.line, c.text) for c in plan.conflicts), 0)
+    reason = sentences("infeasible.reason", because=because, reason=plan.reason.removesuffix("."))
+    conflicts = tabled("infeasible.lines", ((c.line, c.text) for c in plan.conflicts), 0)
     works = [(r.change, r.line or None, known(r.loss, LOSS_DIGITS) or "unknown") for r in plan.relaxations if r.works]
-    none = [("no single change is known to work", None, None)]
-    changes = table("Smallest single changes that work", "Change | Line | Loss then", works or none, 1, 2)
+    none = [(phrase("infeasible.page.unknown"), None, None)]
     in_vain = [r for r in plan.relaxations if not r.works]
     # what one might try first, and why no amount of it is enough
     tried = tuple(reported(_upper(r.change), where.line(r.line)) for r in in_vain if r.line)
     true = tuple(reported(_upper(r.change), where.trust_because) for r in in_vain if not r.line)
     lot = drawn_by_lot(where.formulas)
+    found = titled(
+        "infeasible.headings",
+        conflict=(Paragraph(reason), conflicts),
+        works=(tabled("infeasible.changes", works or none, 1, 2), Points(tried) if tried else None),
+        # no guarantee, but true: of random dictatorship, the theorems of Torra 2019
+        without_noise=(Points(theorems(NO_DUMMIES)),) if lot else (),
+        nevertheless=(Points(true),) if true and not lot else (),
+    )
     return Document(
-        title=f"No plan for {facts.name}",
+        title=phrase("infeasible.page.title", name=facts.name),
         subtitle=facts.title,
         reader=reader,
         shows_basis=reader != "public",
-        sections=tuple(
-            sections(
-                ("What conflicts", (Paragraph((reported(reason, *because),)), conflicts)),
-                ("What would work", (changes, Points(tried) if tried else None)),
-                # no guarantee, but true: of random dictatorship, the theorems of Torra 2019
-                ("What is true without noise", (Points(theorems(NO_DUMMIES)),) if lot else ()),
-                ("What is true nevertheless", (Points(true),) if true and not lot else ()),
-            )
-        ),
+        sections=tuple(found),
         footer=facts.footer,
     )
 

@@ -13,58 +13,34 @@ from fractions import Fraction
 from privspec import stated
 from privspec.core.records import dataclass
 from privspec.explain.curves import Curve, Odds, odds
-from privspec.explain.document import (
-    Block,
-    Note,
-    Paragraph,
-    Points,
-    Section,
-    Sentence,
-    Table,
-    assumed,
-    proved,
-    reported,
-)
-from privspec.explain.document import table as make_table
+from privspec.explain.document import Block, Note, Paragraph, Points, Section, Sentence, Table
+from privspec.explain.messages import phrase, phrases, say, sentences, tabled
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, NEAREST, UP, Quantity, count, exact, known, rounded
 from privspec.stated import Alternative, Property, RuleFigures, Stated
 
-LABELS: Mapping[str, str] = {
-    "treats_voters_alike": "Treats all voters alike",
-    "ex_post_efficient": "Ex-post efficient",
-    "strategy_proof": "Strategy-proof",
-}
-"""The properties of a rule, in the order of the columns."""
-MEANINGS: Mapping[str, str] = {
-    "treats_voters_alike": "whose ballot is whose does not matter",
-    "ex_post_efficient": "a candidate never wins if all voters prefer one and the same other candidate",
-    "strategy_proof": "no voter gains by casting a ballot that is not the true one",
-}
-_UNKNOWN = "not stated"
-COMPARED: Mapping[str, str] = {
-    "": "the lottery without noise",
-    "random_dictator": "random dictatorship without noise",
-    "borda_lottery": "Borda's lottery without noise",
-    "plurality": "plurality without noise",
-}
-"""The lottery that distortions are distances from, by its name in a plan."""
+
+def without_noise(name: str) -> str:
+    """The lottery that distortions are distances from, by its name in a plan."""
+    return phrase(f"rules.without.{name or 'none'}")
 
 
 def property_in_short(item: Property) -> str:
     """In a list: "not strategy-proof"."""
-    label = LABELS[item.name]
-    words = label[0].lower() + label[1:]
-    if item.holds:
-        return words
-    return "does not treat all voters alike" if item.name == "treats_voters_alike" else f"not {words}"
+    return phrase(f"rules.kept.{item.name}") if item.holds else phrase(f"rules.lost.{item.name}")
 
 
 def _property(item: Property) -> Sentence:
     """In a sentence, with the reason and the counterexample; a remark of the plan, which the kernel does not judge."""
-    head = f"{LABELS[item.name]} ({MEANINGS[item.name]}): {'yes' if item.holds else 'no'}."
-    reason, case = _shut(item.because), _shut(item.counterexample)
-    failing = f" For example, {case}." if case and not item.holds else ""
-    return reported(f"{head}{f' {reason[0].upper()}{reason[1:]}.' if reason else ''}{failing}", Note(item.note))
+    reason = _shut(item.because)
+    return say(
+        "rules.property.said",
+        label=phrase(f"rules.properties.{item.name}"),
+        meaning=phrase(f"rules.meanings.{item.name}"),
+        holds=item.holds,
+        reason=f"{reason[:1].upper()}{reason[1:]}",
+        failing="" if item.holds else _shut(item.counterexample),
+        note=Note(item.note),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +61,9 @@ class RuleRow:
     @property
     def title(self) -> str:
         """Its name, with its part in the plan."""
-        return f"{self.name}{' (this plan)' if self.chosen else '' if self.admissible else ' (ruled out)'}"
+        if self.chosen:
+            return phrase("rules.names.own", self)
+        return self.name if self.admissible else phrase("rules.names.out", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +81,29 @@ class Comparison:
 
     def blocks(self) -> tuple[Block, ...]:
         """The tables for engineers and auditors, and below them the reasons and counterexamples."""
-        figures = make_table(
-            "All rules that were compared. Distortion is the total variation distance of the winner's law from that of "
-            f"{self.compared}. Welfare is the expected share of voters who voted for the winner. Figures of "
-            "rules other than this plan's are reported by the compiler, not certified",
-            "Rule | Loss | ε spent | Worst distortion | Mean distortion | Expected welfare",
-            (
-                (row.title, *(f or _UNKNOWN for f in (row.loss, row.epsilon, row.worst, row.mean, row.welfare)))
-                for row in self.rows
-                if row.chosen or row.loss is not None
-            ),
-            *range(1, 6),
+        unknown = phrase("rules.names.unknown")
+        figures = (
+            (row.title, *(f or unknown for f in (row.loss, row.epsilon, row.worst, row.mean, row.welfare)))
+            for row in self.rows
+            if row.chosen or row.loss is not None
         )
-        kept = make_table(
-            "What each rule keeps, as the compiler reports it",
-            ("Rule", *LABELS.values()),
-            ((row.title, *(_UNKNOWN if (k := row.keeps.get(n)) is None else k for n in LABELS)) for row in self.rows),
+        names = [name for name, _ in phrases("rules.properties")]
+        kept = (
+            (row.title, *(unknown if (keeps := row.keeps.get(name)) is None else keeps for name in names))
+            for row in self.rows
         )
         note = Note(self.properties[0].note if self.properties else "keeping")
-        reasons = [reported(f"{r.name}: {_shut(r.reason)}.", note) for r in self.rows if r.reason and not r.chosen]
-        said = (*map(_property, self.properties), *reasons)
-        return (figures, kept, *((Points(said),) if said else ()))
+        reasons = (
+            say("rules.reason.rule", name=row.name, reason=_shut(row.reason), note=note)
+            for row in self.rows
+            if row.reason and not row.chosen
+        )
+        found = (*map(_property, self.properties), *reasons)
+        return (
+            tabled("rules.figures", figures, *range(1, 6), compared=self.compared),
+            tabled("rules.keeps", kept),
+            *((Points(found),) if found else ()),
+        )
 
 
 def _shut(text: str) -> str:
@@ -137,7 +117,7 @@ def comparison(plan: Stated, title: str = "") -> Comparison | None:
     if not remarks.properties and not others:
         return None
     spent = [g.achieved["epsilon"] for g in plan.guarantees if g.achieved.get("epsilon")]
-    recognised = remarks.recognised.name if remarks.recognised is not None else "table of probabilities"
+    recognised = remarks.recognised.name if remarks.recognised is not None else phrase("rules.names.table")
     own = Alternative(
         title or recognised, None if plan.loss is None else plan.loss.value, admissible=True, figures=remarks.figures
     )
@@ -145,7 +125,7 @@ def comparison(plan: Stated, title: str = "") -> Comparison | None:
     first = _row(own, chosen=True, epsilon=stated.parse_exact(spent[0]) if spent else None, keeps=keeps)
     rows = [_row(item) for item in (*others, *remarks.considered)]
     rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
-    return Comparison((first, *rows), remarks.properties, COMPARED.get(remarks.compared, COMPARED[""]))
+    return Comparison((first, *rows), remarks.properties, without_noise(remarks.compared))
 
 
 def _row(
@@ -159,7 +139,7 @@ def _row(
     figures = item.figures or RuleFigures()
     loss = known(item.loss, LOSS_DIGITS, DOWN if item.at_least else NEAREST)
     if loss is not None and item.at_least:
-        loss = Quantity(loss.value, f"at least {loss}", loss.rounding)
+        loss = Quantity(loss.value, phrase("rules.names.at_least", loss=loss), loss.rounding)
     return RuleRow(
         item.name,
         chosen,
@@ -174,7 +154,6 @@ def _row(
     )
 
 
-NOTE = Note("repeated-votes")
 SHOWN = (1, 2, 5)
 """Rounds of one voter that tables show, besides all of them."""
 
@@ -207,29 +186,25 @@ class Rounds:
     @property
     def words(self) -> str:
         """The budget in a line."""
-        budget = f"; together ε {self.budget}" if self.budget is not None else ""
-        fit = f"; {self.fit} of them fit the budget" if self.fit is not None else ""
-        return f"{self.count}, each at ε {self.each}{budget}{fit}"
+        return "".join(words for _, words in phrases("rules.rounds_words", self))
+
+    @property
+    def next_round(self) -> int:
+        """The first that the ledger refuses."""
+        return self.number + 1
+
+    @property
+    def last(self) -> Taken:
+        """A voter who takes part in all of them."""
+        return self.taken[-1]
 
     def table(self) -> Table:
         """For auditors and engineers: epsilon of a voter, by rounds with them."""
-        caption = "What a voter who takes part in k rounds has spent"
-        rows = ((t.count, t.epsilon, t.odds.pair) for t in self.taken)
-        return make_table(caption, "k | ε spent | Odds of one who sees all winners", rows)
+        return tabled("rules.taken", ((t.count, t.epsilon, t.odds.pair) for t in self.taken))
 
     def points(self) -> tuple[Sentence, ...]:
         """How rounds add up, and who counts them."""
-        counted = " With `--participation` rounds are counted for each voter, and the first pays in full."
-        limit = f"The ledger's limit is the budget: while it is kept, round {self.number + 1} is refused."
-        return (
-            proved(
-                f"Several rounds: {self.words}. Epsilons add up, also where earlier winners decide "
-                f"{'who takes part in' if self.chosen else 'how people vote in'} later rounds; the odds of one who "
-                f"sees all winners are {self.taken[-1].odds.pair}.",
-                NOTE,
-            ),
-            proved(f"{limit}{counted if self.chosen else ''}", NOTE),
-        )
+        return sentences("rules.rounds_add", self)
 
 
 def rounds_fact(item: stated.Rounds, one: Curve, *, chosen: bool) -> Rounds:
@@ -251,24 +226,15 @@ def rounds_fact(item: stated.Rounds, one: Curve, *, chosen: bool) -> Rounds:
 
 def rounds_rows(rounds: Rounds) -> list[tuple[str, str]]:
     """The budget, and what a voter has spent."""
-    spent = " · ".join(f"{t.epsilon} in {t.count}" for t in rounds.taken)
-    return [("Rounds", rounds.words), ("Spent by a voter", f"ε {spent} rounds")]
+    spent = " · ".join(phrase("rules.rounds.each", taken) for taken in rounds.taken)
+    return [
+        (phrase("rules.rounds.label"), rounds.words),
+        (phrase("rules.rounds.spent"), phrase("rules.rounds.spent_words", rounds=spent)),
+    ]
 
 
 def public_rounds(rounds: Rounds) -> tuple[Section, ...]:
     """What it means to take part again and again."""
     if rounds.number < 2:
         return ()
-    n, chosen, odds = rounds.count, rounds.chosen, rounds.taken[-1].odds
-    one = "Each vote in which you take part" if chosen else "Each"
-    words = [
-        f"There are {n} votes like this one; the odds above are for one of them. {one} spends one of the {n} parts of "
-        f"your budget of privacy: after all of them, {odds.without_words} would be wrongly accused.",
-        "The others cost you nothing." if chosen else f"After {n} votes the ledger ends it.",
-    ]
-    stops = (
-        f"After {n} votes the keeper stops, or leaves out whoever took part {n} times, by a list that is as secret as "
-        "the votes."
-    )
-    said = (*(proved(text, NOTE) for text in words), *((assumed(stops, NOTE),) if chosen else ()))
-    return (Section("What if you vote again and again?", (Paragraph(said),)),)
+    return (Section(phrase("rules.rounds.again"), (Paragraph(sentences("rules.public_rounds", rounds)),)),)

@@ -217,11 +217,11 @@ class TableFact(MechanismFact):
     # --- the short table
 
     def drawn(self, facts: Facts) -> str:
-        table, words = self.table, facts.context.trust_words
+        table = self.table
         several = len(table.releases) > 1
         what = "each report is" if self.local else f"{listing(table.releases)} {'are' if several else 'is'}"
         return (
-            f"{what} drawn{' jointly' * several}{f' {words.place}' if words else ''} from a table of {self.rows} × "
+            f"{what} drawn{' jointly' * several}{facts.context.place.removeprefix(',')} from a table of {self.rows} × "
             f"{self.columns} probabilities, a row for each value of {listing(table.of)}"
         )
 

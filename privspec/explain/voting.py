@@ -26,7 +26,7 @@ from privspec.explain.facts import MechanismFact, Rows, executed, randomness
 from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact
 from privspec.explain.quantities import Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
-from privspec.explain.rule_comparison import COMPARED, Rounds, comparison, property_in_short, rounds_fact
+from privspec.explain.rule_comparison import Rounds, comparison, property_in_short, rounds_fact, without_noise
 from privspec.explain.voting_rules import MOST, Chance, Example, Rule, Vote, examples, read_rule, read_vote
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.trust import NOBODY
@@ -83,7 +83,7 @@ class VotingFact(MechanismFact):
             claim = replace(claim, achieved=_draw(self.vote, self.rule, claim, epsilon, self.local))
         times = self.rule.times(self.vote, local=self.local) or largest_factor(epsilon)
         names = self.vote.names
-        pair = ("one way", "another way") if self.vote.ranked else (f"for {names[0]}", f"for {names[1]}")
+        pair = ("", "") if self.vote.ranked else (names[0], names[1])
         return claim, about_vote(claim.relation, self.vote.party, times, local=self.local, names=pair)
 
     # --- the short table
@@ -262,7 +262,7 @@ def voting_fact(plan: Stated, context: Context) -> VotingFact:
             known(remarks.figures.worst_distortion, 4),
             known(remarks.figures.mean_distortion, 4),
             known(remarks.figures.expected_welfare, 4),
-            COMPARED.get(remarks.compared, COMPARED[""]),
+            without_noise(remarks.compared),
         ),
         paper=paper_fact(remarks.paper, vote, rule),
         examples=examples(vote, rule),

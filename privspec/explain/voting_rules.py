@@ -339,10 +339,10 @@ class Dictator(Rule):
             most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
             ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
         parts = " (parts of a ticket count)" if self.amount.denominator > 1 else ""
-        about = "" if self.shown.rounding is EXACT else "about "
+        about = "" if self.shown.rounding is EXACT else "About "
         dummies = f"{about}{self.shown} dummy {'ticket is' if self.shown.text == '1' else 'tickets are'}"
         return (
-            f"The winner is drawn by lot. {ticket}; {dummies} added for every candidate{parts}.",
+            f"The winner is drawn by lot. {ticket}. {dummies} added for every candidate{parts}.",
             "One ticket is drawn, and the candidate on it wins.",
         )
 
@@ -404,8 +404,9 @@ class LocalDictator(Response):
 
     def told(self, vote: Vote) -> tuple[str, ...]:
         return (
-            f"Your vote is changed at random before it counts: with probability {self.truth(vote)} it stays what it "
-            "is, else it becomes one of the other candidates, each as likely as any other.",
+            "Your vote is changed at random before it counts.",
+            f"With probability {self.truth(vote)} it stays what it is, else it becomes one of the other candidates, "
+            "each as likely as any other.",
             "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
         )
 

@@ -127,7 +127,7 @@ def visits() -> Plan:
     return Plan.of(solved_text(spec(VISITS, BOTH, PERSON)))
 
 
-BESIDES = r"besides, what is left out makes them too low(, and| ·) clipping moves “?s”? either way"
+BESIDES = r"(besides|Apart from chance), what is left out makes them too low(, and| ·) clipping moves “?s”? either way"
 
 
 @pytest.mark.parametrize("reader", ["public", "auditor", "engineer"])
@@ -142,7 +142,7 @@ def test_the_summary_and_the_page_to_sign_say_so(visits: Plan) -> None:
     summary = " ".join(visits.summary().split())
     assert re.search(rf"\(root mean square.*\) by chance alone · {BESIDES}", summary)
     first = visits.explain("auditor").split("## How to read")[0]
-    assert re.search(rf"\| Expected error per answer \| .* by chance alone · {BESIDES}", first)
+    assert re.search(rf"\| How exact it is \| Expected error per answer: .* by chance alone · {BESIDES}", first)
 
 
 def test_the_public_page_says_what_happens_to_values_outside_their_bounds(visits: Plan) -> None:

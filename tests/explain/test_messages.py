@@ -26,6 +26,7 @@ from privspec.explain.messages import (
     source,
 )
 from privspec.explain.quantities import rounded
+from privspec.kernel.trust import KINDS
 
 from .test_sentences import sentences as apart
 from .test_sentences import words
@@ -36,6 +37,8 @@ EVERY = [one for name in NAMES for section in messages(name).values() for one in
 NOTES = Path(__file__).parents[2] / "privspec/noise/notes"
 CODE = "\n".join(path.read_text("utf-8") for path in FOLDER.parent.glob("*.py"))
 MOST_PUBLIC, MOST = 30, 35
+PUBLIC = {"public", "questions"}
+"""Files all of whose sentences stand on the public page."""
 MADE = "so many"
 """Stands for any value: a number with its unit, two names."""
 LABELS = {"drawn", "subject", "reached", "curve", "entry", "note", "accuracy", "measure", "heading", "compared", "ways"}
@@ -56,7 +59,9 @@ def rendered(text: str) -> set[str]:
 
 
 def public(one: Message) -> bool:
-    return one.status is not None and one.key.split(".")[1].startswith("public")
+    """Whether it stands on the page for the people in the data."""
+    name, section, _ = one.key.split(".")
+    return name in PUBLIC or section.startswith("public")
 
 
 def test_there_are_messages() -> None:
@@ -68,7 +73,7 @@ def test_there_are_messages() -> None:
 def test_every_sentence_can_be_rendered_and_is_short(name: str) -> None:
     for one in (one for one in EVERY if one.key.startswith(f"{name}.") and one.status is not None):
         for text in rendered(one.text):
-            assert text[0].isupper() or text.startswith((MADE, "μ")), one.key
+            assert text[0].isupper() or text.startswith((MADE, "μ", "`")), one.key
             assert text.endswith((".", "?", MADE)), one.key
             assert not re.search(r"  |\s[.,;:]", text), one.key
             long = [part for part in apart(text) if words(part) > (MOST_PUBLIC if public(one) else MOST)]
@@ -94,6 +99,13 @@ def test_sources_are_known(name: str) -> None:
 def used(one: Message) -> bool:
     """Whether code names it: its key, its section or what it begins with, or its section as one of every family."""
     name, section, key = one.key.split(".")
+    if name == "trust":
+        return section in KINDS and f'"{key}"' in CODE
+    if name == "questions" and one.status is None and f"questions.{section}" not in CODE:
+        return (section == "any" or f'"{section}"' in CODE) and f'"{key}"' in CODE
+    if name == "questions" and f"questions.{section}" not in CODE:
+        kind, _, place = section.rpartition("_")
+        return f'"{kind}"' in CODE and f"}}_{place}" in CODE
     if section == "labels":
         return key in LABELS
     of_family = f'page = "{name}"' in CODE and (

@@ -154,8 +154,8 @@ def test_people_who_gave_different_answers(others: list[list[int]], own: list[in
 def _printed(page: str) -> tuple[float, float]:
     """The two shares as the page words them."""
     match = re.search(
-        r"A guesser who errs equally often both ways would on average accuse at least (\S+) of (\S+) people who .*, "
-        r"and find at most (\S+) of (\S+) who ",
+        r"A guesser who errs equally often both ways would on average accuse at least (\S+) of (\S+) people who "
+        r"[^.]*\. Such a guesser would find at most (\S+) of (\S+) who ",
         page,
     )
     assert match is not None

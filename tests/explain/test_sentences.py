@@ -16,11 +16,13 @@ from privspec.api import Problem, load
 from privspec.explain.reports import READERS
 from privspec.manual import list_templates
 from privspec.plan import Plan
+from tests.corpus.book import BOOK
 from tests.plans import SMALL, solved
 
 from .plans import SPECS, page
 
 MOST = 35
+MOST_PUBLIC = 30
 QUESTIONS = sorted((Path(__file__).parents[1] / "questions").glob("*.priv"))
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.priv"))
 WITHOUT_A_PLAN = {"noothigattu_baseline", "personalised", "san_francisco"}
@@ -77,6 +79,21 @@ def test_sentences_of_every_spec(spec: str) -> None:
     found: Problem = load(spec)
     plan = found.solve()
     assert not [one for reader in READERS for one in too_long(plan.explain(reader, "json"))]
+
+
+def public_page(place: Path) -> str:
+    """What the book holds of the public page of a spec, without its tables' rules and its figures of people."""
+    _, _, page = place.read_text("utf-8").partition("== page public\n")
+    return page.partition("\n== ")[0]
+
+
+def test_no_sentence_of_any_public_page_is_long() -> None:
+    """Of all templates, examples, questions and forms: the book has their public pages in full."""
+    pages = [(place, public_page(place)) for place in sorted(BOOK.rglob("*.txt"))]
+    assert sum(1 for _, page in pages if page) > 250
+    cells = ((place, cell) for place, page in pages for line in page.splitlines() for cell in line.split(" | "))
+    long = {f"{place.stem}: {one}" for place, cell in cells for one in sentences(cell) if words(one) > MOST_PUBLIC}
+    assert not long
 
 
 def test_refusals_and_claims_of_the_kernel() -> None:

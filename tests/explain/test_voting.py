@@ -69,7 +69,7 @@ def test_guarantees_of_one_round() -> None:
     assert "There are 9 votes like this one; the odds above are for one of them. Each vote in which" in public
     one = facts(plan("nine_rounds")).claims[0].shown
     assert one is not None
-    last = re.search(r"after all of them, at least (\d+) of 100", public)
+    last = re.search(r"After all of them, at least (\d+) of 100", public)
     assert last is not None
     assert int(last[1]) < one.odds.without
     assert "together ε 0.7; 9 of them fit the budget" in page("nine_rounds", "engineer")

@@ -205,22 +205,24 @@ def test_replacing_asks_how_and_adding_asks_whether() -> None:
     how, whether = (facts(plan).claims[0].question for plan in (drum("1"), plan("landmark")))
     assert how.heading == "Could someone tell how you voted?"
     assert whether.heading == "Could someone tell whether you voted?"
-    assert facts(plan("sushi")).claims[0].question.worlds == ("who voted another way", "who voted that way")
+    assert facts(plan("sushi")).claims[0].question.text("accused") == "who voted another way"
 
 
 def test_wording_of_the_odds() -> None:
     fact = facts(plan("landmark")).claims[0]
     assert fact.shown is not None
-    assert fact.question.odds(fact.shown.odds) == (
+    assert [sentence.text for sentence in fact.question.odds(fact.shown.odds, fact.claim)] == [
         "A guesser who errs equally often both ways would on average accuse at least 41 of 100 people who did not "
-        "vote, and find at most 59 of 100 who did."
-    )
+        "vote.",
+        "Such a guesser would find at most 59 of 100 who did.",
+    ]
     fact = facts(plan("quick_poll")).claims[0]
     assert fact.shown is not None
-    assert fact.question.odds(fact.shown.odds) == (
+    assert [sentence.text for sentence in fact.question.odds(fact.shown.odds, fact.claim)] == [
         "A guesser who errs equally often both ways would on average accuse at least 31 of 100 people who voted for "
-        "east, and find at most 69 of 100 who voted for north."
-    )
+        "east.",
+        "Such a guesser would find at most 69 of 100 who voted for north.",
+    ]
 
 
 def test_one_draw_is_exact_where_it_can_be() -> None:

@@ -159,7 +159,10 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert len(out.read_text("utf-8").splitlines()) == 4
     capsys.readouterr()
     for reader, words in (
-        ("public", "By chance alone a report is on average off by 2.06 hours, at worst; besides, what is clipped"),
+        (
+            "public",
+            "By chance alone a report is on average off by 2.06 hours, at worst. Apart from chance, what is clipped",
+        ),
         ("auditor", "no mechanism that sees the number itself does better"),
         ("engineer", "Chances of each value of answer"),
     ):

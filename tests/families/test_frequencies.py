@@ -335,7 +335,10 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert 185 < float(rows[50]["standard_deviation"]) < 215
     capsys.readouterr()
     for reader, told in (
-        ("public", "A published count is typically off by 190 by chance alone; besides, clipping moves it either way."),
+        (
+            "public",
+            "A published count is typically off by 190 by chance alone. Apart from chance, clipping moves it either",
+        ),
         ("auditor", "No other reports, and no other unbiased estimate, have a smaller sum of squared errors."),
         ("engineer", "What one report tells"),
     ):
