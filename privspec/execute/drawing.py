@@ -358,6 +358,19 @@ class RowLaw:
         return tuple(b - a for a, b in zip((0, *self.cumulative), self.cumulative, strict=False))
 
 
+def draw_each(
+    laws: Sequence[RowLaw], rows: NDArray[np.integer[Any]], randomness: Randomness, progress: Progress = silent
+) -> NDArray[np.unsignedinteger[Any]]:
+    """One draw for each row number (n,): the number of its joint output."""
+    drawn, done = np.empty(len(rows), dtype=small(len(laws[0].cumulative))), 0
+    order = np.argsort(rows, kind="stable")
+    for alike in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else ():
+        drawn[alike] = laws[rows[alike[0]]].draws(len(alike), randomness)
+        done += len(alike)
+        progress("reports drawn", done, len(rows))
+    return drawn
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class TableLaw:
     """Pr(joint output | row): labels of rows and columns, and the law of every row."""
@@ -385,13 +398,7 @@ class TableLaw:
         self, rows: NDArray[np.integer[Any]], randomness: Randomness, progress: Progress = silent
     ) -> NDArray[np.unsignedinteger[Any]]:
         """One draw for each row number (n,): the number of its joint output."""
-        drawn, done = np.empty(len(rows), dtype=small(len(self.columns))), 0
-        order = np.argsort(rows, kind="stable")
-        for alike in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else ():
-            drawn[alike] = self.laws[rows[alike[0]]].draws(len(alike), randomness)
-            done += len(alike)
-            progress("reports drawn", done, len(rows))
-        return drawn
+        return draw_each(self.laws, rows, randomness, progress)
 
     def matrix(self) -> NDArray[np.float64]:
         """The probabilities in doubles (rows, columns)."""

@@ -46,10 +46,9 @@ class FrequencyFact(MechanismFact):
     @property
     def ends(self) -> tuple[str, str]:
         """The first and the last value."""
-        block = self.found.block
-        if block.lower is None or block.step is None:
-            return block.listed[0], block.listed[-1]
-        return str(exact(block.lower)), str(exact(block.lower + (block.values - 1) * block.step))
+        block = self.block
+        first, last = (block.value(place) for place in (0, block.values - 1))
+        return _shown(first), _shown(last)
 
     @property
     def reports(self) -> str:
@@ -120,6 +119,10 @@ class FrequencyFact(MechanismFact):
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         block = self.found.block
         return (f"{run_command(plan, (block.source,))} -o {block.output}.csv",)
+
+
+def _shown(value: Fraction | str) -> str:
+    return value if isinstance(value, str) else str(exact(value))
 
 
 def frequency_fact(plan: Stated, context: Context) -> FrequencyFact:

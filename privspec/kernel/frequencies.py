@@ -83,6 +83,10 @@ class FrequencyBlock:
         """How many values reports tell apart."""
         return self.values if self.group is None else 2
 
+    def value(self, place: int) -> Fraction | str:
+        """The value of a place, from 0."""
+        return self.listed[place] if self.lower is None or self.step is None else self.lower + place * self.step
+
     def summed(self, each: Fraction) -> Fraction:
         """The loss, where the counts of all values told apart have this sum of squared errors of one report each.
 

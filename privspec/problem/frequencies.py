@@ -53,21 +53,18 @@ class FrequencyBlock(judged.FrequencyBlock):
 
     def words(self) -> tuple[str, ...]:
         """What is held and counted, and the loss."""
-        if self.lower is not None and self.step is not None:
-            ends = show(self.lower), show(self.lower + (self.values - 1) * self.step)
-        else:
-            ends = self.listed[0], self.listed[-1]
         if self.group is not None:
-            listed = labels(self)
-            some = listing([listed[place] for place in self.group[:LISTED]], "or") + ", .." * (len(self.group) > LISTED)
+            some = listing([show(self.value(place)) for place in self.group[:LISTED]], "or")
+            some += ", .." * (len(self.group) > LISTED)
             counted = f"how many hold {some}"
         else:
             counted = "how many hold each value"
+        first, last = show(self.value(0)), show(self.value(self.values - 1))
         times = f"{show(self.scale)} times " if self.scale != 1 else ""
         weight = f"{show(self.weight)} times " if self.weight != 1 else ""
         return (
-            f"{self.source} of each {self.party} is one of {self.values:,} values, from {ends[0]} to {ends[1]}; there "
-            f"are {self.count:,} of them.",
+            f"{self.source} of each {self.party} is one of {self.values:,} values, from {first} to {last}; there are "
+            f"{self.count:,} of them.",
             f"{self.output} is {times}{counted}, estimated without bias from one report of each, which "
             "depends on that one's value alone.",
             f"The loss is {weight}the expected sum of the squared errors of {self.output}: `{self.expression}`.",
@@ -237,13 +234,6 @@ class ErrorReader:
         if given.ndim != 1 or not np.isin(given.astype(float), (0, 1)).all() or len(set(given.tolist())) < 2:
             return None
         return Fraction(1), tuple(np.flatnonzero(given.astype(float)).tolist())
-
-
-def labels(block: judged.FrequencyBlock) -> list[str]:
-    """The values as they are written."""
-    if block.lower is None or block.step is None:
-        return list(block.listed)
-    return [show(block.lower + i * block.step) for i in range(block.values)]
 
 
 # --- what cannot be computed yet -----------------------------------------------------------------------

@@ -150,7 +150,7 @@ def frequencies(values, subset, chance, count=1):
 
 @pytest.mark.parametrize(("many", "size"), [(5, 1), (5, 2), (5, 3), (5, 4), (5, 5), (9, 3), (7, 6)])
 def test_every_choice_is_as_likely(many, size):
-    drawn = [tuple(sorted(row)) for some in choices(many, size, 20_000, SimulationRandomness(3).words) for row in some]
+    drawn = [tuple(sorted(row)) for some in choices(many, size, 20_000, SimulationRandomness(3)) for row in some]
     found = np.unique(drawn, axis=0, return_counts=True)[1]
     assert len(found) == comb(many, size)
     assert len(found) == 1 or stats.chisquare(found).pvalue > ALARM
@@ -172,7 +172,7 @@ class Coarse(Randomness):
 
 def test_ties_are_drawn_again():
     """With words of three bits nearly all draws tie at first, and every choice is as likely all the same."""
-    drawn = [tuple(sorted(row)) for some in choices(6, 3, 20_000, Coarse(4, 3).words) for row in some]
+    drawn = [tuple(sorted(row)) for some in choices(6, 3, 20_000, Coarse(4, 3)) for row in some]
     assert stats.chisquare(np.unique(drawn, axis=0, return_counts=True)[1]).pvalue > ALARM
 
 
@@ -182,7 +182,7 @@ def test_reports_have_their_law(subset):
     found = frequencies(5, subset, Fraction(3, 4))
     mechanism, counts = SimulationRandomness(5), {}
     for _ in range(4000):
-        held = tuple(np.flatnonzero(supports(found, np.array([2]), mechanism.words, mechanism)).tolist())
+        held = tuple(np.flatnonzero(supports(found, np.array([2]), mechanism)).tolist())
         counts[held] = counts.get(held, 0) + 1
     own, other = comb(4, subset - 1), comb(4, subset)
     assert len(counts) == own + other

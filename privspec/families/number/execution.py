@@ -173,12 +173,9 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
         """The keys that reach their thresholds, each with its released count; in the order of the keys."""
         keys = self.mechanism.executed
         law = RowLaw(tuple(accumulate(keys.steps)), keys.total)
-        found = []
-        for key, count in self.content.items():
-            threshold = law.draw(randomness) + 1
-            if count >= threshold:
-                found.append((key, count - threshold + keys.centre))
-        return found
+        thresholds = (law.draws(len(self.content), randomness) + 1).tolist()
+        drawn = zip(self.content.items(), thresholds, strict=True)
+        return [(key, count - threshold + keys.centre) for (key, count), threshold in drawn if count >= threshold]
 
     def draw(self, randomness: Randomness) -> Drawn:
         block, shown = self.mechanism.executed.block, self.shown(randomness)

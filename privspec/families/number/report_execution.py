@@ -10,8 +10,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
-from math import inf, isfinite, isqrt, sqrt
-from typing import Any, NoReturn, Protocol, Self
+from math import inf, isfinite, isqrt, prod, sqrt
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from privspec.core.matrices import ExactVector
 from privspec.core.records import dataclass, replace
 from privspec.execute import family
 from privspec.execute.data import located
-from privspec.execute.drawing import Labels, RowLaw, TableLaw
+from privspec.execute.drawing import Labels, RowLaw, TableLaw, draw_each
 from privspec.execute.family import BlockSecret, Drawn, LocalReports, RunContext, Simulation
 from privspec.execute.keeper import given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
@@ -34,31 +34,9 @@ from privspec.model.values import show
 from privspec.noise.samplers import Randomness
 from privspec.noise.vectors import VECTORS, approximate
 
-MESSAGE = "message"
-"""The entry of a message that holds the numbers of a report."""
-
-
-class Held(Protocol):
-    """A block whose parties each hold one part."""
-
-    @property
-    def output(self) -> str: ...
-
-    @property
-    def party(self) -> str | None: ...
-
-    @property
-    def count(self) -> int: ...
-
 
 class Reports(family.BlockMechanism[family.E, family.C]):
     """Independent reports, each of one party's or one record's own."""
-
-    @property
-    def held(self) -> Held:
-        """What the parties hold."""
-        found: Held = self.executed.block
-        return found
 
     def alone(self) -> Self:
         """The same for one party."""
@@ -76,7 +54,7 @@ class Reports(family.BlockMechanism[family.E, family.C]):
 
     def said(self, own: family.Secret, randomness: Randomness) -> NDArray[Any]:
         """What a party says: a draw from its own secret, as texts."""
-        report = own.draw(randomness).outputs[self.held.output].reshape(-1)
+        report = own.draw(randomness).outputs[self.executed.block.output].reshape(-1)
         return np.array([repr(float(value)) for value in report], dtype=object)
 
     def heard(self, said: Sequence[Any]) -> Any:
@@ -86,14 +64,23 @@ class Reports(family.BlockMechanism[family.E, family.C]):
         """
         return [float(str(value)) for value in said]
 
-    def combined(self, reports: Sequence[Any]) -> family.Drawn:
-        """The release from the reports of all parties, in order."""
-        block = self.executed.block
-        return family.Drawn({self.held.output: np.array(reports, dtype=np.float64).reshape(block.shape)})
+    def combined(self, reports: Sequence[Any] | NDArray[Any]) -> family.Drawn:
+        """The release from the reports of all parties, or of all records, in order."""
+        block, values = self.executed.block, np.array(reports, dtype=np.float64)
+        if block.party is not None:
+            return family.Drawn({block.output: values.reshape(block.shape)}, self.step)
+        columns = {block.output: Fields(block.output, prod(block.shape)).columns} if block.shape else {}
+        shape = len(values), *block.shape
+        return family.Drawn({block.output: values.reshape(shape)}, self.step, columns, reports=True)
+
+    @property
+    def step(self) -> str | None:
+        """The grid of all reports, if they lie on one."""
+        return None
 
     @property
     def by_messages(self) -> bool:
-        return self.trust != CURATOR.name and self.held.party is not None
+        return self.trust != CURATOR.name and self.executed.block.party is not None
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         if keys is not None:
@@ -105,7 +92,7 @@ class Reports(family.BlockMechanism[family.E, family.C]):
 
         Raises: UsageError PS0844 if there is none, or parties make no messages.
         """
-        held = self.held
+        held = self.executed.block
         if held.party is None or self.trust != NOBODY.name:
             _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
         if not party.isdecimal() or not 1 <= int(party) <= held.count:
@@ -113,12 +100,12 @@ class Reports(family.BlockMechanism[family.E, family.C]):
         return int(party) - 1
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
-        held = self.held
+        held = self.executed.block
 
         def read(outputs: Mapping[str, Any]) -> tuple[int, Any]:
             (who,) = outputs[str(held.party)]
             number = self.number(str(who))
-            return number, self.by_party(number).heard(outputs[MESSAGE])
+            return number, self.by_party(number).heard(outputs[family.MESSAGE])
 
         def flaw(number: int, said: Any) -> str:
             return "" if self.by_party(number).possible(said) else f"is no report of {held.party} {number + 1}"
@@ -138,17 +125,17 @@ class OwnReport(family.Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Who it is from, and what it says."""
-        return str(self.whole.held.party), MESSAGE
+        return str(self.whole.executed.block.party), family.MESSAGE
 
     def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The party's own point.
 
         Raises: DataError.
         """
-        own, held = self.whole.alone().read(data, circumstances), self.whole.held
+        own, held = self.whole.alone().read(data, circumstances), self.whole.executed.block
 
         def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
-            return {MESSAGE: self.whole.said(own, randomness)}
+            return {family.MESSAGE: self.whole.said(own, randomness)}
 
         return family.OwnMessage(str(held.party), self.party, say, own.rules)
 
@@ -172,20 +159,32 @@ FINE = 64
 """Binary digits to which a point outside a ball is drawn in."""
 
 
-def inside(block: PointBlock, point: Sequence[float]) -> list[Fraction]:
+class Interval(NamedTuple):
+    """Where a number lies, and whose it is, as a block of points says it."""
+
+    source: str
+    party: str | None
+    shape: tuple[int, ...]
+    size: int
+    lower: Fraction
+    upper: Fraction
+    radius: None = None
+    ball: None = None
+
+
+def within(value: Fraction, low: Fraction | None, high: Fraction | None) -> Fraction:
+    """A number, or the end beyond which it lies."""
+    above = value if low is None else max(value, low)
+    return above if high is None else min(above, high)
+
+
+def inside(block: PointBlock | Interval, point: Sequence[float]) -> list[Fraction]:
     """The point itself where it lies in the domain, exactly; else one that does."""
-    low, high = block.lower, block.upper
-    nearest = max(low or Fraction(0), Fraction(0)) if high is None else min(max(low or Fraction(0), Fraction(0)), high)
-    found = []
+    low, high, found = block.lower, block.upper, []
     for value in point:
-        exact = nearest
-        if isfinite(value):
-            exact = Fraction(value)
-        elif value in (inf, -inf):
-            end = high if value > 0 else low
-            exact = nearest if end is None else end
-        exact = exact if low is None else max(exact, low)
-        found.append(exact if high is None else min(exact, high))
+        end = {inf: high, -inf: low}.get(value)
+        exact = Fraction(value) if isfinite(value) else end or Fraction(0)
+        found.append(within(exact, low, high))
     return found if block.radius is None else _drawn_in(found, block.radius, block.ball == "l2")
 
 
@@ -202,8 +201,7 @@ def _drawn_in(point: list[Fraction], radius: Fraction, euclidean: bool) -> list[
 
 def moved(block: PointBlock, number: Fraction) -> Fraction:
     """A number of a report, or the end beyond which it lies."""
-    above = number if block.least is None else max(number, block.least)
-    return above if block.most is None else min(above, block.most)
+    return within(number, block.least, block.most)
 
 
 def _outside(point: Sequence[float], placed: Sequence[Fraction]) -> bool:
@@ -219,6 +217,10 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[Fraction]]:
         return read_points_of(block, data, circumstances)
+
+    @property
+    def step(self) -> str:
+        return str(self.executed.step)
 
     @property
     def nothing(self) -> list[list[Fraction]]:
@@ -237,7 +239,9 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
         return inside and all(on_grid)
 
 
-def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: RunContext) -> list[list[Fraction]]:
+def read_points_of(
+    block: PointBlock | Interval, data: Mapping[str, Any], circumstances: RunContext
+) -> list[list[Fraction]]:
     """Exact points within the domain; how they fit is told to the keeper.
 
     Raises: DataError PS0801 to PS0809.
@@ -313,15 +317,7 @@ class PointSecret(BlockSecret[PointMechanism, list[list[Fraction]]]):
         return np.clip((at + spread).reshape(asked.repetitions, -1), float(least), float(most))
 
     def draw(self, randomness: Randomness) -> Drawn:
-        points, values = self.mechanism.executed, self.numbers(randomness)
-        block = points.block
-        if block.party is not None:
-            return Drawn({block.output: values.reshape(block.shape)}, str(points.step))
-        if not block.shape:
-            return Drawn({block.output: values[:, 0]}, str(points.step), reports=True)
-        columns = {block.output: Fields(block.output, block.size).columns}
-        shape = (len(values), *block.shape)
-        return Drawn({block.output: values.reshape(shape)}, str(points.step), columns, reports=True)
+        return self.mechanism.combined(self.numbers(randomness))
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
         """That of each number: noise of a norm has numbers of one variance."""
@@ -349,29 +345,6 @@ ALIKE = 10**12
 """Inverse of the difference of chances that tells two cells apart in what many reports say."""
 
 
-def _as_points(block: CellBlock) -> PointBlock:
-    """The numbers as points of one number, for reading."""
-    low, *_, high = block.ends
-    return PointBlock(
-        source=block.source,
-        output=block.output,
-        party=block.party,
-        count=block.count,
-        size=1,
-        shape=block.shape,
-        lower=low,
-        upper=high,
-        radius=None,
-        ball=None,
-        least=None,
-        most=None,
-        error=Error("l2", block.power, block.weight),
-        expression=block.expression,
-        kind="",
-        accuracy=(),
-    )
-
-
 class CellMechanism(Reports[Cells, list[int]]):
     """Each number picks the row of its cell, and gets a draw of its own."""
 
@@ -380,7 +353,9 @@ class CellMechanism(Reports[Cells, list[int]]):
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[int]:
-        return [block.cell(number) for (number,) in read_points_of(_as_points(block), data, circumstances)]
+        low, *_, high = block.ends
+        domain = Interval(block.source, block.party, block.shape, 1, low, high)
+        return [block.cell(number) for (number,) in read_points_of(domain, data, circumstances)]
 
     @property
     def nothing(self) -> list[int]:
@@ -418,17 +393,14 @@ class CellSecret(BlockSecret[CellMechanism, list[int]]):
         return len(self.content)
 
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
-        """The reports: a uniform whole number below the sum of a row, found among its running sums."""
+        """The reports, each drawn from the row of its cell."""
         cells = self.mechanism.executed
         laws = [RowLaw.of(row, cells.total) for row in cells.rows]
-        values = [float(value) for value in cells.block.values]
-        return np.array([values[laws[place].draw(randomness)] for place in self.content])
+        values = np.array([float(value) for value in cells.block.values])
+        return np.take(values, draw_each(laws, np.array(self.content), randomness))
 
     def draw(self, randomness: Randomness) -> Drawn:
-        block, values = self.mechanism.executed.block, self.numbers(randomness)
-        if block.party is not None:
-            return Drawn({block.output: values.reshape(block.shape)})
-        return Drawn({block.output: values}, reports=True)
+        return self.mechanism.combined(self.numbers(randomness))
 
 
 CellMechanism.SECRET = CellSecret

@@ -8,7 +8,7 @@ anybody holds, and both are exactly uniform, as no word or place is before anoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import replace
 from privspec.execute.data import located
-from privspec.execute.drawing import Atom, Numbers, Words, read_places
+from privspec.execute.drawing import Atom, Numbers, RowLaw, Words, read_places, symbol
 from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
@@ -25,49 +25,29 @@ from privspec.families.number.report_execution import Reports
 from privspec.kernel.core.problem import Data
 from privspec.kernel.frequencies import Frequencies, FrequencyBlock, Sets, read_frequencies
 from privspec.model.values import show
-from privspec.noise.samplers import Randomness, bernoulli_fraction
+from privspec.noise.samplers import Randomness, SimulationRandomness
 
 RULE = (
     "each value by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
     "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
 )
 Places = NDArray[np.int64]
-DrawWords = Callable[[int], NDArray[np.uint64]]
-"""So many uniform words of 64 bits."""
 AT_ONCE = 2**22
 """Words or places that are laid out at a time."""
-WORD, HALF = 2**64, 2**32
+HALF = 2**32
 
 
 def atom_of(block: FrequencyBlock) -> Atom:
     """How the values of a block are read."""
-    if block.lower is not None and block.step is not None:
-        return Numbers(tuple(block.lower + i * block.step for i in range(block.values)))
-    return Words(tuple(map(_item, block.listed)))
-
-
-def _item(text: str) -> Fraction | str:
-    """A value of a set as it was declared."""
-    try:
-        return Fraction(text)
-    except ValueError:
-        return text
+    if block.lower is None:
+        return Words(tuple(map(symbol, block.listed)))
+    return Numbers(tuple(Fraction(block.value(place)) for place in range(block.values)))
 
 
 # --- sets of values ------------------------------------------------------------------------------------
 
 
-def own_kept(found: Sets, count: int, words: DrawWords, randomness: Randomness | None) -> NDArray[np.bool_]:
-    """For so many people whether their own value is in their set: exact coins."""
-    whole, rest = divmod(found.chance * WORD, 1)
-    drawn = words(count)
-    kept: NDArray[np.bool_] = drawn < np.uint64(whole)
-    for place in np.flatnonzero(drawn == np.uint64(whole)).tolist():
-        kept[place] = randomness is not None and bernoulli_fraction(rest.numerator, rest.denominator, randomness)
-    return kept
-
-
-def choices(many: int, size: int, count: int, words: DrawWords) -> Iterator[Places]:
+def choices(many: int, size: int, count: int, randomness: Randomness) -> Iterator[Places]:
     """Uniform choices (m, size) of so many of the places 0 .. many - 1, for `count` people in all, some at a time."""
     if size in (0, many):
         yield np.tile(np.arange(size), (count, 1))
@@ -75,43 +55,43 @@ def choices(many: int, size: int, count: int, words: DrawWords) -> Iterator[Plac
     few = size * size <= many
     step = max(AT_ONCE // (size if few else many), 1)
     for start in range(0, count, step):
-        yield (_distinct if few else _least)(many, size, min(step, count - start), words)
+        yield (_distinct if few else _least)(many, size, min(step, count - start), randomness)
 
 
-def _distinct(many: int, size: int, count: int, words: DrawWords) -> Places:
+def _distinct(many: int, size: int, count: int, randomness: Randomness) -> Places:
     """Independent places, all of a person's drawn again until they differ."""
     found = np.empty((count, size), dtype=np.int64)
     open_ = np.arange(count)
     while len(open_):
-        drawn = _below(many, len(open_) * size, words).reshape(-1, size)
+        drawn = _below(many, len(open_) * size, randomness).reshape(-1, size)
         drawn.sort(axis=1)
         found[open_] = drawn
         open_ = open_[(drawn[:, 1:] == drawn[:, :-1]).any(axis=1)]
     return found
 
 
-def _below(many: int, count: int, words: DrawWords) -> Places:
+def _below(many: int, count: int, randomness: Randomness) -> Places:
     """Uniform places below a bound of at most 2^32, by rejection (Lemire 2019)."""
     found = np.empty(count, dtype=np.int64)
     open_, least = np.arange(count), np.uint64(HALF % many)
     while len(open_):
-        product = _halves(len(open_), words).astype(np.uint64) * np.uint64(many)
+        product = _halves(len(open_), randomness).astype(np.uint64) * np.uint64(many)
         found[open_] = (product >> np.uint64(32)).astype(np.int64)
         open_ = open_[(product & np.uint64(HALF - 1)) < least]
     return found
 
 
-def _halves(count: int, words: DrawWords) -> NDArray[np.uint32]:
+def _halves(count: int, randomness: Randomness) -> NDArray[np.uint32]:
     """Uniform words of 32 bits."""
-    return words(-(-count // 2)).view(np.uint32)[:count]
+    return randomness.words(-(-count // 2)).view(np.uint32)[:count]
 
 
-def _least(many: int, size: int, count: int, words: DrawWords) -> Places:
+def _least(many: int, size: int, count: int, randomness: Randomness) -> Places:
     """The places of the least of as many random words as there are places."""
     found = np.empty((count, size), dtype=np.int64)
     open_ = np.arange(count)
     while len(open_):
-        drawn = _halves(len(open_) * many, words).reshape(-1, many)
+        drawn = _halves(len(open_) * many, randomness).reshape(-1, many)
         order = np.argpartition(drawn, size, axis=1)[:, : size + 1]
         sorted_ = np.take_along_axis(drawn, order, axis=1)
         found[open_] = order[:, :size]
@@ -120,14 +100,15 @@ def _least(many: int, size: int, count: int, words: DrawWords) -> Places:
     return found
 
 
-def supports(found: Sets, places: Places, words: DrawWords, randomness: Randomness | None) -> Places:
+def supports(found: Sets, places: Places, randomness: Randomness) -> Places:
     """How many sets hold each value (k,), of one set of each person."""
-    k = found.block.told
-    kept = own_kept(found, len(places), words, randomness)
+    k, chance = found.block.told, found.chance
+    coin = RowLaw.of((chance.numerator, chance.denominator - chance.numerator), chance.denominator)
+    kept = coin.draws(len(places), randomness) == 0
     total: Places = np.bincount(places[kept], minlength=k)
     for with_own in (True, False):
         own, start = places[kept == with_own], 0
-        for others in choices(k - 1, found.subset - with_own, len(own), words):
+        for others in choices(k - 1, found.subset - with_own, len(own), randomness):
             mine = own[start : start + len(others), None]
             total += np.bincount((others + (others >= mine)).reshape(-1), minlength=k)
             start += len(others)
@@ -163,11 +144,9 @@ def released(found: Frequencies, values: NDArray[np.float64]) -> Drawn:
 
 def labels(block: FrequencyBlock) -> NDArray[Any]:
     """The values as they are written beside their counts."""
-    if block.lower is None or block.step is None:
-        return np.array(block.listed, dtype=object)
-    if block.lower.denominator == block.step.denominator == 1:
+    if block.lower is not None and block.step is not None and block.lower.denominator == block.step.denominator == 1:
         return int(block.lower) + int(block.step) * np.arange(block.values)
-    return np.array([show(block.lower + i * block.step) for i in range(block.values)], dtype=object)
+    return np.array([show(block.value(place)) for place in range(block.values)], dtype=object)
 
 
 # --- the mechanism -------------------------------------------------------------------------------------
@@ -212,7 +191,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
         return 2 * -(-block.told // 8) < kind.subset * (len(str(block.told)) + 1)
 
     def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
-        held = supports(self.executed.kinds[0], own.content, randomness.words, randomness)
+        held = supports(self.executed.kinds[0], own.content, randomness)
         if self._packed:
             return np.array([np.packbits(held.astype(np.bool_)).tobytes().hex()], dtype=object)
         return np.array([str(place + 1) for place in np.flatnonzero(held).tolist()], dtype=object)
@@ -233,7 +212,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
         fits = len(set(report.tolist())) == len(report) == self.executed.kinds[0].subset
         return bool(fits and report.min() >= 0 and report.max() < self.executed.block.told)
 
-    def combined(self, reports: Sequence[Places]) -> Drawn:
+    def combined(self, reports: Sequence[Places] | NDArray[Any]) -> Drawn:
         found = self.executed
         totals = np.zeros((len(found.kinds), found.block.told), dtype=np.int64)
         for kind, report in zip(found.of or (0,) * len(reports), reports, strict=True):
@@ -255,30 +234,23 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
 
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The estimates of one release."""
-        return self._shown(self._estimated(randomness.words, randomness))
-
-    def _shown(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = self._estimated(randomness)
         return values if self.mechanism.executed.block.group is None else values[:1]
 
-    def _estimated(self, words: DrawWords, randomness: Randomness | None) -> NDArray[np.float64]:
+    def _estimated(self, randomness: Randomness) -> NDArray[np.float64]:
         found = self.mechanism.executed
-        of = None if found.of is None else np.array(found.of)
-        values = np.zeros(found.block.told)
-        for number, kind in enumerate(found.kinds):
-            places = self.content if of is None else self.content[of == number]
-            values += estimates(kind, supports(kind, places, words, randomness))
+        of = np.zeros(len(self.content)) if found.of is None else np.array(found.of)
+        each = (supports(kind, self.content[of == number], randomness) for number, kind in enumerate(found.kinds))
+        values: NDArray[np.float64] = np.sum([estimates(*pair) for pair in zip(found.kinds, each, strict=True)], axis=0)
         return values
 
     def approximate(self, asked: Simulation) -> NDArray[np.float64]:
-        generator = np.random.default_rng(asked.seed)
-
-        def words(count: int) -> NDArray[np.uint64]:
-            return generator.integers(0, WORD, count, dtype=np.uint64, endpoint=False)
-
-        return np.array([self._shown(self._estimated(words, None)) for _ in range(asked.repetitions)])
+        """Exact all the same: many sets are drawn together."""
+        randomness = SimulationRandomness(asked.seed)
+        return np.array([self.numbers(randomness) for _ in range(asked.repetitions)])
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return released(self.mechanism.executed, self._estimated(randomness.words, randomness))
+        return released(self.mechanism.executed, self._estimated(randomness))
 
 
 HistogramMechanism.SECRET = HistogramSecret
