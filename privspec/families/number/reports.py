@@ -68,7 +68,6 @@ from privspec.problem import frequencies as reading_of_sets
 from privspec.problem import points as reading_of_points
 from privspec.problem.form import Numbers, document
 from privspec.problem.points import FAMILIES
-from privspec.solvers.listed import cell_reports
 
 CELL_BITS = 62
 """Binary places of the least chances, and of e^epsilon."""
@@ -148,6 +147,8 @@ class Reports:
 
 def best_cells(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, Any]]:
     """The rows that were found, and the multipliers that bound every other mechanism."""
+    from privspec.solvers.listed import cell_reports  # points and sets are in closed form
+
     if block.costs is not None:
         costs = np.array([[float(entry * block.costs.unit) for entry in row] for row in block.costs.rows])
     else:
