@@ -231,7 +231,6 @@ def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
     """The plan, without its bound where the kernel does not derive that."""
     try:
         case = read(PlanUnderCheck, JsonNode(document, "plan"))
-        assert isinstance(case, PlanUnderCheck)
         rules_of(case.block.form(*HOMES)).judge(case)
         failed = {claim.name for claim in case.found if not claim.holds}
     except Refused:

@@ -118,7 +118,6 @@ class Cells:
 def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
     """What a plan executes for a block."""
     found = read(CellBlock, block)
-    assert isinstance(found, CellBlock)
     family, table = mechanism.fields("family", "table")
     family.same("cells")
     drawn = table.array(found.cells, len(found.values))

@@ -123,7 +123,6 @@ class Chain(Drawn):
 def read_chain(block: JsonNode, mechanism: JsonNode) -> Chain:
     """What a plan executes for a block."""
     found = read(ChainBlock, block)
-    assert isinstance(found, ChainBlock)
     family, noise, unit, scale = mechanism.fields("family", "noise", "unit", "scale")
     family.same("chain")
     noise.one_of(*NOISE)

@@ -194,7 +194,6 @@ def chosen_case(case: PlanUnderCheck, said: JsonNode) -> PlanUnderCheck:
 def _read(said: JsonNode) -> tuple[Design, int, list[JsonNode]]:
     problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
     design = read(Design, problem)
-    assert isinstance(design, Design)
     count = len(design.alternatives)
     return design, picked.integer(0, count - 1), outcomes.items(count)
 
@@ -216,7 +215,6 @@ def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNo
     """The plan of an alternative about its own problem."""
     if chosen:
         said = read(Chosen, came)
-        assert isinstance(said, Chosen)
         if canonical(case.problem.value) != canonical(one.problem.value):
             raise case.problem.wrong("is not that of the alternative that is chosen")
         mechanism = _without(case.mechanism, dict(zip((c.name for c in design.choices), one.values, strict=True)))
@@ -226,9 +224,7 @@ def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNo
     given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
     if set(body) & {*given, "exposures"}:
         raise came.wrong("repeats what the design says")
-    alone = read(PlanUnderCheck, JsonNode(body | given, came.place))
-    assert isinstance(alone, PlanUnderCheck)
-    return alone
+    return read(PlanUnderCheck, JsonNode(body | given, came.place))
 
 
 def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
@@ -246,7 +242,6 @@ def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
     if form != Task.FORM:
         return None
     task = read(Task, block)
-    assert isinstance(task, Task)
     if task.estimates is not None:
         return None
     plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
@@ -258,7 +253,6 @@ def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
 def _without_plan(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNode) -> Figures:
     """An alternative without a plan is named, with what it cannot be below all the same."""
     found = read(NoPlan, came)
-    assert isinstance(found, NoPlan)
     if one.problem.absent and (found.reason != one.refused or found.infeasible):
         raise came.wrong("is not why its alternative was refused")
     floor = floor_of(one.problem, one.paid)

@@ -159,7 +159,6 @@ class Frequencies:
 def read_frequencies(block: JsonNode, mechanism: JsonNode) -> Frequencies:
     """What a plan executes for a block."""
     found = read(FrequencyBlock, block)
-    assert isinstance(found, FrequencyBlock)
     family, kinds, of = mechanism.fields("family", "kinds", "of")
     family.same("frequencies")
     laws = [_law(found, kind) for kind in kinds.items()]

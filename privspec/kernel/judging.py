@@ -92,7 +92,6 @@ def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     entries = dict(plan.entries())
     design = entries.pop("design", None)
     case = read(PlanUnderCheck, JsonNode({key: item.value for key, item in entries.items()}, plan.place))
-    assert isinstance(case, PlanUnderCheck)
     if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     return case, design
@@ -105,7 +104,6 @@ def _computed(case: PlanUnderCheck, listed: JsonNode) -> None:
     known = set(outputs_of(case))
     for item in listed.items():
         one = read(Computed, item)
-        assert isinstance(one, Computed)
         if (
             one.name in known | {data.name for data in case.frame.data}
             or not one.sources

@@ -165,7 +165,6 @@ class Keys:
 def read_keys(block: JsonNode, mechanism: JsonNode) -> Keys:
     """What a plan executes for a block."""
     found = read(KeyBlock, block)
-    assert isinstance(found, KeyBlock)
     family, steps, centre = mechanism.fields("family", "steps", "centre")
     family.same("keys")
     (count,) = steps.extents(1)

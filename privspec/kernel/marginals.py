@@ -608,7 +608,6 @@ def read_strategies(block: Marginals, mechanism: JsonNode) -> Strategies:
 def read_executed(block: JsonNode, mechanism: JsonNode) -> Residuals | Separate | Strategies:
     """What a plan executes for a block: one family where columns are in order, one of two where none is."""
     found = read(Marginals, block)
-    assert isinstance(found, Marginals)
     pure = not found.ordered and isinstance(mechanism.value, dict) and mechanism.value.get("family") == "laplace"
     if found.families and not ({"laplace", "geometric"} if pure else {"gaussian"}) & set(found.families):
         raise mechanism.wrong("is not a family of noise that the problem allows")

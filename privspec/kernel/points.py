@@ -146,7 +146,6 @@ class Points:
 def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
     """What a plan executes for a block."""
     found = read(PointBlock, block)
-    assert isinstance(found, PointBlock)
     family, norm, scale, step = mechanism.fields("family", "norm", "scale", "unit")
     family.same("points")
     size, grid = scale.exact(), step.exact()

@@ -156,7 +156,6 @@ class PricedRules(Rules):
     def inner(self, case: PlanUnderCheck) -> tuple[Priced, Priceable, JsonNode, PlanUnderCheck]:
         """What is asked, the form of its block, the number that is stated, and the plan without it."""
         asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
-        assert isinstance(asked, Priced)
         kind, nothing = asked.block.form(*FORMS), JsonNode(None, "mechanism.scalars")
         scalars = dict(mechanism.pop("scalars", nothing).entries())
         if asked.name not in scalars:

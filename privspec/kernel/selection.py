@@ -524,7 +524,6 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: ContributionBoun
 def read_drawn(block: JsonNode, mechanism: JsonNode, frame: Frame) -> Drawn | Listed:
     """What a plan executes for a block; all but the mechanism and its numbers is as the problem says."""
     found = read(Selected, block)
-    assert isinstance(found, Selected)
     _units(frame, found, block)
     drops = frame.data[0].rule == "drop"
     said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}

@@ -278,7 +278,6 @@ class TableCurve(Curve):
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         task = read(Task, self.part.case.block)
-        assert isinstance(task, Task)
         self.task = task
         known = sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0])
         shares = [share for share, _ in known]

@@ -230,7 +230,6 @@ def inverse_up(ramp: Fraction, band: int, size: int) -> tuple[list[int], Fractio
 def read_banded(block: JsonNode, mechanism: JsonNode) -> Banded:
     """What a plan executes."""
     known = read(Stream, block)
-    assert isinstance(known, Stream)
     names = ("ramp", "band", "lengths", "deviations", "input_grid", "grid", "output_grid")
     ramp, band, lengths, deviations, *grids = mechanism.stating({"family": "stream"}, *names)
     counts = tuple(one.integer(1) for one in lengths.items())

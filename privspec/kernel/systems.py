@@ -145,7 +145,6 @@ class SystemRules(Rules):
         """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
         witness.same(None)
         system, found = read(System, case.block), list[Spent]()
-        assert isinstance(system, System)
         parts = [(self.case_of(case, part, plan), part) for part, plan in self.plans(case, system)]
         shown = [part.only_if for own, part in parts if set(outputs_of(own)) & set(outputs)]  # by running at all
         wanted = {*outputs, *shown}
@@ -193,7 +192,6 @@ class SystemRules(Rules):
         if set(body) & set(given):
             raise plan.wrong("repeats what the system says")
         found = read(PlanUnderCheck, JsonNode(body | given, plan.place))
-        assert isinstance(found, PlanUnderCheck)
         found.exposures.same(None)
         own, held = (set(map(_whole_table, frame.data)) for frame in (found.frame, case.frame))
         if not case.frame.trust.holds_part(found.frame.trust) or not own <= held:
@@ -214,9 +212,7 @@ def _let_through(measures: list[Spent]) -> Bound:
 
 def read_system(case: PlanUnderCheck) -> System:
     """The block of a system."""
-    found = read(System, case.block)
-    assert isinstance(found, System)
-    return found
+    return read(System, case.block)
 
 
 def _conditions(case: PlanUnderCheck, cases: list[PlanUnderCheck], system: System) -> None:

@@ -54,7 +54,6 @@ class Tables(Rules):
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
         task = read(Task, case.block)
-        assert isinstance(task, Task)
         prior = [str(weight) for weight in task.weights()] or None
         known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
         known |= {"inputs": task.rows, "outputs": task.columns, "prior": prior}
@@ -99,7 +98,6 @@ class Tables(Rules):
         if view.difference.absent:
             return None
         asked, table = read(Compared, view.difference), executed.table
-        assert isinstance(asked, Compared)
         seen = table.outputs if case.frame.trust.means.public else list(outputs)
         return let_through(table, seen, asked)
 

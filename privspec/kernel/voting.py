@@ -434,7 +434,6 @@ class Executed:
 def read_executed(mechanism: JsonNode, frame: Frame) -> Executed:
     """All but the rule, its number and the numbers that are picked is as the problem says."""
     vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust.means.alone
-    assert isinstance(vote, Vote)
     _units(frame, vote)
     family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
     if family not in BY_NAME:

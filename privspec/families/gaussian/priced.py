@@ -334,7 +334,6 @@ class Picked:
             return None
         frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
-        assert isinstance(asked, Priced)
         proof = self._proof(mechanism, mechanism.dual)
         try:
             shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))

@@ -349,7 +349,6 @@ class LinearMechanism(FamilyMechanism):
         found = []
         for block in model.blocks:
             held = read(InputLayout, JsonNode(document(held_of(block)), block.name))
-            assert isinstance(held, InputLayout)
             step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)

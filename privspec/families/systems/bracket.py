@@ -137,7 +137,6 @@ def judged(document: Mapping[str, Any]) -> tuple[PlanUnderCheck, list[Judged]]:
     Raises: Refused where one cannot be read.
     """
     case, rules = read(PlanUnderCheck, JsonNode(document, "plan")), SystemRules()
-    assert isinstance(case, PlanUnderCheck)
     return case, rules.parts(case, read_system(case))
 
 
@@ -149,7 +148,6 @@ def _shares(
     Raises: Refused where there are none.
     """
     case = read(PlanUnderCheck, JsonNode({**document, "claims": {"split": list(found)}}, "plan"))
-    assert isinstance(case, PlanUnderCheck)
     return shares_of(case, parts, known)
 
 

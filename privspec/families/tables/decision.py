@@ -268,9 +268,7 @@ class SolvedTable(ABC):
     @cached_property
     def task(self) -> Task:
         """The problem's table as the kernel reads it."""
-        found = read(Task, self.frame.blocks[0])
-        assert isinstance(found, Task)
-        return found
+        return read(Task, self.frame.blocks[0])
 
     @cached_property
     def executed(self) -> Executed:

@@ -246,9 +246,7 @@ class PricedTable:
         """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
         frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
-        assert isinstance(asked, Priced)
         own = read(Task, asked.block)
-        assert isinstance(own, Task)
         executed = Executed(own, self.table.executed, {}, ())
         step, low = Fraction(CLOSE), self.search.found.low
         last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}

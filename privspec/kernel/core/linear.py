@@ -321,7 +321,6 @@ WORDS = {"InputLayout.layout": ("entries", "cells"), "Part.shape": ("box", "l1",
 def read_linear(item: JsonNode, frame: Frame) -> Linear:
     """The block of a problem: its inputs are those of the frame, and every line moves those that it names."""
     found, lines = read(Linear, item), frame.obligations
-    assert isinstance(found, Linear)
     if [one.name for one in found.held] != [one.name for one in frame.data]:
         raise item.wrong("does not have the inputs of its problem")
     if len(found.differences) != len(lines):

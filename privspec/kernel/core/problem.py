@@ -189,9 +189,7 @@ class Frame:
 
 def read_frame(item: JsonNode) -> Frame:
     """The frame of a problem."""
-    found = read(Frame, item)
-    assert isinstance(found, Frame)
-    return found
+    return read(Frame, item)
 
 
 Amount = tuple[str, Fraction | Share]

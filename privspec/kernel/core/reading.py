@@ -12,6 +12,7 @@ import sys
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from math import isfinite, prod
+from typing import Any, TypeVar
 
 DIGITS = 400
 """Most digits of a whole number, of a numerator or of a denominator."""
@@ -19,6 +20,8 @@ DEPTH = 40
 """Most objects and lists within each other."""
 ENTRIES = 2**26
 """Most entries of an array."""
+
+T = TypeVar("T")
 
 
 class Refused(Exception):  # noqa: N818 - a verdict, not an error
@@ -272,9 +275,10 @@ def typed(kind: str, item: JsonNode, home: str) -> object:
     return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
-def read(kind: type, item: JsonNode) -> object:
+def read(kind: type[T], item: JsonNode) -> T:
     """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out."""
-    own, form = [one for one in fields(kind) if one.init], getattr(kind, "FORM", "")
+    whole: Any = kind
+    own, form = [one for one in fields(whole) if one.init], getattr(kind, "FORM", "")
     names = [one.name for one in own if one.default is MISSING]
     parts = item.fields(*names, *(["form"] if form else []), optional=tuple(o.name for o in own if o.name not in names))
     if form:

@@ -155,9 +155,7 @@ def read_law(item: JsonNode, rows: int) -> Stepped:
     """The law of the one answer: what a law lets through of moves in several does not follow from their sum."""
     if rows != 1:
         raise item.wrong("are for several answers")
-    found = read(Stepped, *item.items(1))
-    assert isinstance(found, Stepped)
-    return found
+    return read(Stepped, *item.items(1))
 
 
 @dataclass(frozen=True, slots=True)
