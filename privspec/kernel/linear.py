@@ -10,7 +10,7 @@ c_j b_j at least (sum (c_j s_j)^(1/2))^2 / epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from privspec.kernel import rows as matrices
 from privspec.kernel.core.linear import InputLayout, Linear, Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
-from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, Rules, View
+from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
@@ -29,8 +29,8 @@ from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, laplace_variance, size_up
-from privspec.kernel.worth.stated import CLOSE, LowerBound, judge_bounded, judge_lines, listed
-from privspec.kernel.worth.traces import cbrt_down, proved
+from privspec.kernel.worth.stated import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
+from privspec.kernel.worth.traces import cbrt_down, prove, proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,21 @@ SHORT = 10**6
 """Largest denominator of a size of which answers are whole numbers."""
 
 
-class LinearRules(Rules):
+class LinearRules(PriceableRules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
+
+    claims = ("views", "bound")
+
+    def free(self, executed: object) -> bool:
+        assert isinstance(executed, Release)
+        return not executed.problem.errors.weights
+
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+        assert isinstance(executed, Release)
+        made = [prove(frame, executed, one) for one in items.items()]
+        if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
+            raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
+        return made, made[0].among
 
     def judge(self, case: PlanUnderCheck) -> object:
         release, value, words = self.measured(case)
@@ -295,12 +308,11 @@ SCOPE = "laplace"
 class PlacedBound(LowerBound):
     """An amount over a power of the epsilon of one line."""
 
-    among: tuple[str, ...]
     line: int
     amount: Fraction
     power: int
 
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         return self.amount / lines[self.line].measure.figures({})["epsilon"] ** self.power
 
 

@@ -36,7 +36,7 @@ from privspec.kernel.chains import FINEST, variance
 from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
-from privspec.kernel.core.numbers import ZERO, ball, end, fraction, rational, sqrt_up
+from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.laws.gaussian import Gaussian
@@ -51,8 +51,8 @@ from privspec.kernel.strategies.dense import products
 from privspec.kernel.strategies.residuals import Subset
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_loss
-from privspec.kernel.worth.traces import largest_mu_squared
+from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth.traces import largest_mu_squared, squared_trace
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 PURE = "additive noise of the same pure epsilon, unbiased"
@@ -443,7 +443,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: JsonNo
         raise lines.wrong("have no mass")
     with ctx.workprec(PRECISION):
         roots = sum(((ball(costs.get(own, ZERO)) * ball(b)).sqrt() for own, b in known.items()), arb(0))
-        return max(end((roots * roots / ball(total)).lower()), ZERO)
+        return squared_trace(roots, total)
 
 
 def _columns(item: JsonNode, block: Marginals) -> frozenset[int]:
@@ -646,9 +646,7 @@ class MarginalRules(Rules):
             low = bound(case.frame.obligations, block, witness, pure=pure)
         words = [block.loss, block.units, "worst" if block.worst else "expected"]
         among = "" if low is None else PURE if pure else AMONG
-        judge_loss(case, max(executed.losses()), low, (among,), "such noise", words)
-        case.accuracy.same([])
-        case.fairness.same(None)
+        judge_worth(case, max(executed.losses()), low, (among,), "such noise", words)
         return executed
 
     def averages(self, case: PlanUnderCheck, executed: Executed) -> None:
@@ -705,4 +703,4 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
             off = gram * gram - gram
             trace = sum((image[m, m] * size for m, size in enumerate(sizes)), fmpq_mat(1, 1)[0, 0])
             found += share * ball(fraction(trace)) / ball(1 + sqrt_up(sum(products(off, off), ZERO))).sqrt()
-        return max(end((found * found / ball(total)).lower()), ZERO) if found > 0 else ZERO
+        return squared_trace(found, total)

@@ -6,18 +6,15 @@ proved at the upper end of an interval holds in all of it, and the number costs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.linear import LinearRules
-from privspec.kernel.tables import Executed, TableBound, Tables, among
-from privspec.kernel.worth.stated import LowerBound, judge_loss
-from privspec.kernel.worth.traces import prove
+from privspec.kernel.tables import Tables
+from privspec.kernel.worth.stated import PriceableRules, judge_loss
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
@@ -60,57 +57,7 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     return replace(frame, obligations=tuple(lines))
 
 
-class Priceable:
-    """How a form of block is priced: `rules` judges it, `claims` are the keys of its proofs, the bound last."""
-
-    rules: LinearRules | Tables
-    claims: tuple[str, ...]
-
-    def free(self, executed: object) -> bool:
-        """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
-        raise NotImplementedError
-
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
-        """What each of some proofs shows, and the words for the mechanisms that they are about."""
-        raise NotImplementedError
-
-
-class PriceableLinear(Priceable):
-    """Linear answers."""
-
-    rules = LinearRules()
-    claims = ("views", "bound")
-
-    def free(self, executed: object) -> bool:
-        assert isinstance(executed, Release)
-        return not executed.problem.errors.weights
-
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
-        assert isinstance(executed, Release)
-        made = [prove(frame, executed, one) for one in items.items()]
-        if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
-            raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
-        return made, made[0].among
-
-
-class PriceableTable(Priceable):
-    """Tables."""
-
-    rules = Tables()
-    claims = ("bound",)
-
-    def free(self, executed: object) -> bool:
-        assert isinstance(executed, Executed)
-        task = executed.task
-        nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
-        return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
-
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
-        assert isinstance(executed, Executed)
-        return [TableBound(executed.task, one) for one in items.items()], (among(executed.task),)
-
-
-FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTable()}
+FORMS: dict[str, PriceableRules] = {"linear": LinearRules(), "table": Tables()}
 """The forms of block that can be priced."""
 
 
@@ -120,11 +67,11 @@ class PricedRules(Rules):
     def privacy(self, case: PlanUnderCheck) -> object:
         """The number, then the plan at it."""
         _, form, _, own = self._at_its_number(case)
-        executed = form.rules.privacy(own)
+        executed = form.privacy(own)
         case.promised = own.promised
         return executed
 
-    def _at_its_number(self, case: PlanUnderCheck) -> tuple[Priced, Priceable, Fraction, PlanUnderCheck]:
+    def _at_its_number(self, case: PlanUnderCheck) -> tuple[Priced, PriceableRules, Fraction, PlanUnderCheck]:
         asked, form, scalars, own = self.inner(case)
         picked = scalars.exact(0)
         inside = picked >= asked.low and (asked.high is None or picked <= asked.high)
@@ -137,7 +84,7 @@ class PricedRules(Rules):
     def judge(self, case: PlanUnderCheck) -> object:
         """The number, then the plan at it, then that no other number costs less."""
         asked, form, picked, own = self._at_its_number(case)
-        executed, rest, (*_, kind) = form.rules.measured(own)
+        executed, rest, (*_, kind) = form.measured(own)
         case.promised = own.promised
         bound, classes = case.claims.fields(*form.claims)[-1], tuple[str, ...]()
         derived = None
@@ -151,9 +98,9 @@ class PricedRules(Rules):
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         _, form, _, own = self.inner(case)
-        return form.rules.reach(own, executed, view, outputs, witness)
+        return form.reach(own, executed, view, outputs, witness)
 
-    def inner(self, case: PlanUnderCheck) -> tuple[Priced, Priceable, JsonNode, PlanUnderCheck]:
+    def inner(self, case: PlanUnderCheck) -> tuple[Priced, PriceableRules, JsonNode, PlanUnderCheck]:
         """What is asked, the form of its block, the number that is stated, and the plan without it."""
         asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
         kind, nothing = asked.block.form(*FORMS), JsonNode(None, "mechanism.scalars")
@@ -170,7 +117,7 @@ class PricedRules(Rules):
 
 
 def least(
-    frame: Frame, asked: Priced, form: Priceable, executed: object, item: JsonNode
+    frame: Frame, asked: Priced, form: PriceableRules, executed: object, item: JsonNode
 ) -> tuple[Fraction, tuple[str, ...]]:
     """What no mechanism costs less than, at any number of the range, and the words for these mechanisms.
 
@@ -190,7 +137,7 @@ def least(
             stated.same([])
             which.same(None)
         else:
-            value = made[which.integer(0, len(made) - 1)].at(at(frame, asked.name, high).obligations, stated)
+            value = made[which.integer(0, len(made) - 1)].restated(stated).at(at(frame, asked.name, high).obligations)
         if value <= 0 or not free:
             found.append(asked.cost(low) + max(value, ZERO))
         low = high if high is not None else low

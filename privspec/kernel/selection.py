@@ -15,7 +15,7 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Records
 from privspec.kernel.changes import Rows as Compared
-from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up
 from privspec.kernel.core.problem import (
     Bound,
     Frame,
@@ -37,12 +37,12 @@ from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth.averages import Averaged, Sought, averaged
-from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.duals import ONE, Dual, multiplier
+from privspec.kernel.worth.stated import judge_worth
 
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"
 CLASSES = (LISTED, "all mechanisms")
-FINE = 2**128
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
@@ -424,34 +424,27 @@ def apart(table: tuple[int, ...], other: tuple[int, ...]) -> int:
     return sum(max(a - b, 0) for a, b in zip(table, other, strict=True))
 
 
-Rows = tuple[tuple[int, ...], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Multipliers:
-    """What multipliers leave of costs: for each table and answer a number, and what e^epsilon times is taken off it."""
+    """For a table, one beside it and an answer, that of "at most e^epsilon times as likely"; `shares` of tables."""
 
-    costs: Rows
-    ratios: Rows
-    weight: Fraction
+    block: Selected
+    pairs: tuple[tuple[int, int, int, int], ...]
+    shares: tuple[Fraction, ...]
+
+    def dual(self, epsilon: Fraction) -> Dual:
+        """What they leave of costs of mechanisms that a record replaced changes by at most e^epsilon."""
+        found, ratio = Dual(len(self.shares), self.block.size), int(exp_up(epsilon) * 2**BITS)
+        for row, (share, table) in enumerate(zip(self.shares, tables_of(self.block), strict=True)):
+            costs = [share * self.block.cost.weight * cost for cost in self.block.costs(table)]
+            found.reduced[row] = [floor(cost * ONE) for cost in costs]
+        for i, j, answer, size in self.pairs:
+            found.compare({i: Fraction(1)}, {j: Fraction(1)}, ratio, [answer], size)
+        return found
 
     def at(self, epsilon: Fraction) -> Fraction:
-        """At most the loss of mechanisms that a record replaced changes by at most e^epsilon."""
-        power, found = exp_up(epsilon), 0
-        up, down = power.numerator, power.denominator
-        for costs, ratios in zip(self.costs, self.ratios, strict=True):
-            found += min(cost * down - up * ratio for cost, ratio in zip(costs, ratios, strict=True))
-        return self.weight * Fraction(found, FINE * down)
-
-    def mixed(self, other: Multipliers, part: Fraction) -> Multipliers:
-        """So much of another one and the rest of this one, in 64ths: these are multipliers as well."""
-        t = floor(part * 64)
-
-        def both(mine: Rows, others: Rows) -> Rows:
-            pairs = zip(mine, others, strict=True)
-            return tuple(tuple((64 - t) * a + t * b for a, b in zip(*rows, strict=True)) for rows in pairs)
-
-        return Multipliers(both(self.costs, other.costs), both(self.ratios, other.ratios), self.weight / 64)
+        """At most the loss of such mechanisms."""
+        return self.dual(epsilon).value()
 
 
 def of_tables(block: Selected, witness: JsonNode) -> Multipliers:
@@ -471,18 +464,14 @@ def of_tables(block: Selected, witness: JsonNode) -> Multipliers:
     else:
         weights.same(None)
         shares = block.weights()
-    costs = [[share * cost for cost in block.costs(table)] for share, table in zip(shares, tables, strict=True)]
-    ratios = [[ZERO] * block.size for _ in tables]
+    found = list[tuple[int, int, int, int]]()
     for pair in pairs.items():
-        one, other, answer, multiplier = pair.items(4)
+        one, other, answer, size = pair.items(4)
         i, j, r = one.integer(0, many - 1), other.integer(0, many - 1), answer.integer(0, block.size - 1)
-        size = Fraction(multiplier.double())
-        if size < 0 or sum(map(abs, map(int.__sub__, tables[i], tables[j]))) != 2:
+        if size.double() < 0 or sum(map(abs, map(int.__sub__, tables[i], tables[j]))) != 2:
             raise pair.wrong("is about tables that are no neighbours, or has a multiplier below 0")
-        costs[i][r] += size
-        ratios[j][r] += size
-    whole = tuple(tuple(floor(cost * FINE) for cost in row) for row in costs)
-    return Multipliers(whole, tuple(tuple(ceil(one * FINE) for one in row) for row in ratios), block.cost.weight)
+        found.append((i, j, r, multiplier(size.double() * float(block.cost.weight))))
+    return Multipliers(block, tuple(found), tuple(shares))
 
 
 Witness = Fraction | Averaged | Multipliers
@@ -594,8 +583,6 @@ class SelectionRules(Rules):
 
     def judge(self, case: PlanUnderCheck) -> Drawn | Listed:
         drawn = self.privacy(case)
-        case.fairness.same(None)
-        case.accuracy.same([])
         self._loss(case, drawn)
         return drawn
 
@@ -608,7 +595,7 @@ class SelectionRules(Rules):
         derived = None if witness.absent else least(block, lines, kept, read_witness(block, witness))
         if isinstance(drawn, Listed) or not block.cost.worst:
             value = drawn.loss() if isinstance(drawn, Listed) else None
-            judge_loss(case, value, derived, (CLASSES[derived is not None],), "mechanism", words)
+            judge_worth(case, value, derived, (CLASSES[derived is not None],), "mechanism", words)
             return
         target = drawn.target
         aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
@@ -616,7 +603,7 @@ class SelectionRules(Rules):
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         unit = 1 if target is None else target.share.denominator
         value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
-        judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
+        judge_worth(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
 
     def reach(
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode

@@ -11,16 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor, sinh, sqrt
+from typing import Generic, TypeVar
 
 from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
+from privspec.kernel.measures import PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
 from privspec.kernel.selection import least as least_of
-from privspec.kernel.tables import Lagrangian, contrasts, lower_bound
-from privspec.kernel.tables_forms import Contrast, Task
+from privspec.kernel.tables import TableBound, contrasts, lagrangian
+from privspec.kernel.tables_forms import Task
 from privspec.kernel.voting import Total, VoteBound
+from privspec.kernel.worth.duals import Dual
 from privspec.kernel.worth.shifts import LawBound
 from privspec.kernel.worth.traces import TraceBound, largest_mu_squared
 
@@ -37,6 +39,7 @@ Kind = str
 Amounts = dict[str, Fraction]
 Witnesses = list[tuple[Fraction, JsonNode]]
 """Shares, and what proves a bound of a part that spends them."""
+W = TypeVar("W", JsonNode, Multipliers)
 Known = dict[tuple[Fraction, Fraction], "Piece"]
 
 
@@ -213,34 +216,34 @@ class VotesCurve(Curve):
 class SelectionCurve(Curve):
     """What witnesses prove of a value that is selected, at any epsilon; no cost is below 0, whatever the share is.
 
-    Multipliers of tables are mixed between the shares of two witnesses, as those of `TableCurve`; data that prove
-    something are as much farther apart as the share is less.
+    Data that prove something are as much farther apart as the share is less.
     """
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        drawn, found = self.part.executed, list[tuple[Fraction, Witness]]()
+        drawn = self.part.executed
         assert isinstance(drawn, Drawn | Listed)
-        self.block = drawn.block
-        self.each_share = isinstance(drawn, Listed)
-        for share, claims in sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0]):
-            (bound,) = claims.fields(optional=("bound",))
-            if not bound.absent and self.kind == "epsilon":
-                found.append((share, read_witness(drawn.block, bound)))
-        self.known = found
+        self.block, self.known = drawn.block, _proofs(self, witnesses) if self.kind == "epsilon" else []
 
     def at(self, share: Fraction) -> Fraction:
         lines, tried = self.part.obligations(share), list[Witness]()
-        for k, (own, witness) in enumerate(self.known if share else ()):
-            after = next((one for one in self.known[k + 1 : k + 2] if own < share < one[0]), None)
+        for own, witness in self.known if share else ():
             if isinstance(witness, Fraction):
                 near = round(2 * witness * own / share)
                 tried += [Fraction(max(near + step, 1), 2) for step in range(-NEARBY, NEARBY + 1)]
-            if after is not None and isinstance(witness, Multipliers) and isinstance(after[1], Multipliers):
-                low, middle, high = map(exp_up, (own, share, after[0]))
-                tried.append(witness.mixed(after[1], (middle - low) / (high - low)))
             tried.append(witness)
         kept = self.part.case.frame.data[0].kept
         return max((ZERO, *(least_of(self.block, lines, kept, one) for one in tried)))
+
+
+def _proofs(curve: Curve, witnesses: Witnesses) -> list[tuple[Fraction, Witness]]:
+    """What is proved of a selection at shares, in their order."""
+    found, drawn = list[tuple[Fraction, Witness]](), curve.part.executed
+    assert isinstance(drawn, Drawn | Listed)
+    for share, claims in sorted([(curve.own, curve.part.case.claims), *witnesses], key=lambda pair: pair[0]):
+        (bound,) = claims.fields(optional=("bound",))
+        if not bound.absent:
+            found.append((share, read_witness(drawn.block, bound)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,21 +268,27 @@ class Piece:
         return max(mixed, rest * left + t * self.first, rest * self.second + t * right, right * FINE) // FINE
 
 
-class TableCurve(Curve):
-    """What witnesses prove at their own epsilons, and they and mixtures of neighbouring ones at the epsilons between.
+class MixedCurve(Curve, Generic[W]):
+    """What multipliers prove at their own epsilons, and they and mixtures of neighbouring ones at the epsilons between.
 
     Reduced costs c are affine in R = e^epsilon and in multipliers, and their least is concave. Between the R and R' of
     two witnesses, in the share t, the mixture of their multipliers has (1 - t)^2 c(R) + t (1 - t) (c(R') + c'(R)) +
-    t^2 c'(R'): what is below the three coefficients, each by itself, gives a bound. Of estimates, which choose a scale,
-    it is known that a bound falls.
+    t^2 c'(R'): what is below the three coefficients, each by itself, gives a bound.
     """
 
-    each_share = True
+    each_share, affine = True, True
+    """`affine`: whether costs are; else it is known that a bound falls."""
 
-    def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        task = read(Task, self.part.case.block)
-        self.task = task
-        known = sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0])
+    def dual(self, witness: W, share: Fraction) -> Dual:
+        """What the multipliers of a witness add up to under the lines at a share."""
+        raise NotImplementedError
+
+    def value(self, witness: W, share: Fraction) -> Fraction:
+        """What they prove there."""
+        return self.dual(witness, share).value()
+
+    def build(self, known: list[tuple[Fraction, W]], most: Fraction) -> None:
+        """The pieces between witnesses, in order of their shares, and up to the largest share."""
         shares = [share for share, _ in known]
         if self.kind != "epsilon" or len(set(shares)) < len(shares) or not 0 < shares[0] <= shares[-1] < LARGEST:
             raise self.part.case.claims.wrong("have two witnesses for a share, or one for none")
@@ -288,49 +297,26 @@ class TableCurve(Curve):
         self.first, self.last = self.proved(*known[0], shares[0]).right, self.proved(*last, self.end).right
         if shares[-1] < most:
             self.pieces.append(self.proved(*last, most))
-        self.doubles = [
-            (
-                float(p.low),
-                float(p.high),
-                p.left / FINE,
-                p.inside / FINE,
-                p.right / FINE,
-                p.first / FINE,
-                p.second / FINE,
-            )
-            for p in self.pieces
-        ]
 
-    def asked(self, epsilon: Fraction) -> list[Contrast]:
-        """What the lines compare at a share."""
-        return contrasts(self.task, self.part.obligations(epsilon))
-
-    def proved(self, share: Fraction, witness: JsonNode, asked: Fraction) -> Piece:
+    def proved(self, share: Fraction, witness: W, asked: Fraction) -> Piece:
         """What a witness proves at its share or at a larger one, and from one to the other."""
         found = self.part.known
         if (asked, share) not in found:
-            bound = lower_bound(witness, self.task, self.asked(asked))
-            found[asked, share] = Piece(share, asked, *[floor(bound * FINE)] * 5)
+            found[asked, share] = Piece(share, asked, *[floor(self.value(witness, asked) * FINE)] * 5)
         return found[asked, share]
 
-    def between(self, one: tuple[Fraction, JsonNode], other: tuple[Fraction, JsonNode]) -> Piece:
+    def between(self, one: tuple[Fraction, W], other: tuple[Fraction, W]) -> Piece:
         """What two witnesses prove between their shares."""
         (low, lower), (high, higher), found = one, other, self.part.known
         left, right = self.proved(*one, low).right, self.proved(*other, high).right
-        if self.task.estimates is not None:
+        if not self.affine:
             return Piece(low, high, *[right] * 5)
         if (low, high) not in found:
-            first, second = self.costs(lower, self.asked(high)), self.costs(higher, self.asked(low))
-            inside = floor(_both(first, second).value() / 2 * FINE)
-            ends = [floor(one.value() * FINE) for one in (first, second)]
-            found[low, high] = Piece(low, high, left, inside, right, *ends)
+            first, second = self.dual(lower, high), self.dual(higher, low)
+            ends = [floor(each.value() * FINE) for each in (first, second)]
+            first.join(second)
+            found[low, high] = Piece(low, high, left, floor(first.value() / 2 * FINE), right, *ends)
         return found[low, high]
-
-    def costs(self, witness: JsonNode, lines: list[Contrast]) -> Lagrangian:
-        """What the multipliers of a witness add up to."""
-        found = Lagrangian(self.task, lines)
-        found.amount(self.task.loss, Fraction(1), found.add(witness, "loss"))
-        return found
 
     def at(self, share: Fraction) -> Fraction:
         if share > self.end:
@@ -342,25 +328,39 @@ class TableCurve(Curve):
         return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
 
     def near(self, share: float) -> float:
-        for low, high, left, inside, right, first, second in self.doubles:
-            if share <= low:
-                return self.first / FINE
-            if share < high:
-                t = (exp(share) - exp(low)) / (exp(high) - exp(low))
-                mixed = (1 - t) ** 2 * left + 2 * t * (1 - t) * inside + t * t * right
-                return max(mixed, (1 - t) * left + t * first, (1 - t) * second + t * right, right)
-        return self.last / FINE
+        one = next((one for one in self.pieces if share < one.high), None)
+        if one is None or share <= one.low:
+            return (self.last if one is None else self.first) / FINE
+        t = (exp(share) - exp(one.low)) / (exp(one.high) - exp(one.low))
+        return one.at(int(t * FINE)) / FINE
 
 
-def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
-    """The sum of what two sets of multipliers add up to."""
-    found = Lagrangian(one.task, one.asked)
-    found.constant = one.constant + other.constant
-    pairs = zip(one.reduced, other.reduced, strict=True)
-    found.reduced = [[a + b for a, b in zip(*rows, strict=True)] for rows in pairs]
-    for name, price in (*one.prices.items(), *other.prices.items()):
-        found.price(name, price)
-    return found
+class TableCurve(MixedCurve[JsonNode]):
+    """Of tables; where estimates choose a scale, costs are not affine."""
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        task = read(Task, self.part.case.block)
+        self.task, self.affine = task, task.estimates is None
+        self.build(sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0]), most)
+
+    def dual(self, witness: JsonNode, share: Fraction) -> Dual:
+        return lagrangian(witness, self.task, contrasts(self.task, self.part.obligations(share)))
+
+    def value(self, witness: JsonNode, share: Fraction) -> Fraction:
+        return TableBound((), self.task, witness).at(self.part.obligations(share))
+
+
+class ListedCurve(MixedCurve[Multipliers]):
+    """Of laws of a selection at every table of counts."""
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        self.build([(share, one) for share, one in _proofs(self, witnesses) if isinstance(one, Multipliers)], most)
+
+    def dual(self, witness: Multipliers, share: Fraction) -> Dual:
+        return witness.dual(share)
+
+    def at(self, share: Fraction) -> Fraction:
+        return max(ZERO, super().at(share))
 
 
 def _of_noise(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
@@ -368,7 +368,18 @@ def _of_noise(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
     return (LawCurve if isinstance(part.case.bounded, LawBound) else LinearCurve)(part, witnesses, most)
 
 
-CURVES = {"linear": _of_noise, "selection": SelectionCurve, "table": TableCurve, "votes": VotesCurve}
+def _of_selection(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
+    """By whether laws are listed, and bounded, under a line about records that are replaced."""
+    shared = [part.case.frame.obligations[line] for line in part.shared]
+    replaced = any(
+        one.measure.common is PURE and {(unit.kind, unit.adding) for unit in one.units} == {("record", False)}
+        for one in shared
+    )
+    listed = isinstance(part.executed, Listed) and replaced and "bound" in dict(part.case.claims.entries())
+    return (ListedCurve if listed else SelectionCurve)(part, witnesses, most)
+
+
+CURVES = {"linear": _of_noise, "selection": _of_selection, "table": TableCurve, "votes": VotesCurve}
 """By the form of a part's block. What stands under no name has no curve, and the system no bound."""
 COSTS = ("selection",)
 """Forms whose losses are costs: none is below 0, even where nothing else is proved of them."""

@@ -33,7 +33,7 @@ from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_loss
+from privspec.kernel.worth.stated import judge_worth
 from privspec.kernel.worth.traces import largest_mu_squared
 
 AMONG = "Gaussian noise of any covariance, unbiased"
@@ -430,11 +430,9 @@ class StreamRules(Rules):
         case.says("unbiased", True, "totals are those of what the noisy answers say, whose noise averages to 0")
         (witness,) = case.claims.fields("bound")
         low = None if witness.absent else least(frame.obligations, block, witness)
-        judge_loss(
+        judge_worth(
             case, loss, low, ("" if low is None else AMONG,), "such noise", [block.loss, block.units, "expected"]
         )
-        case.accuracy.same([])
-        case.fairness.same(None)
         return executed
 
 

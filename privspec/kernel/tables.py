@@ -1,9 +1,6 @@
 """Tables judged: the lines that they obey, what they cost, and that no table costs less.
 
-The bound is weak duality, with a tree of boxes where scale and background of estimates are chosen. For multipliers
-z >= 0 of what every table that meets the lines satisfies, the sum over rows of the least reduced cost, less what slacks
-pay, bounds the loss from below, whatever the multipliers are. They are read as whole numbers over 2^GRID; every
-rounding lowers the bound.
+The bound is the dual of a linear program, with a tree of boxes where scale and background of estimates are chosen.
 """
 
 from __future__ import annotations
@@ -14,15 +11,14 @@ from fractions import Fraction
 from math import ceil, floor
 
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
-from privspec.kernel.core.problem import Bound, Guarantee, Obligation, PlanUnderCheck, Rules, View
+from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
-from privspec.kernel.worth.stated import LowerBound, judge_bounded, judge_lines, judge_loss
+from privspec.kernel.worth.duals import ONE, Dual, multiplier
+from privspec.kernel.worth.stated import LowerBound, PriceableRules, judge_bounded, judge_lines
 
-GRID = 160
-ONE = 1 << GRID
 Part = tuple[list[Fraction], Grid | None, list[Variation]]
 """Weights of rows, average costs, and total variations."""
 
@@ -37,17 +33,28 @@ class Executed:
     guarantees: tuple[Guarantee, ...]
 
 
-class Tables(Rules):
+class Tables(PriceableRules):
     """A table drawn exactly: privacy first, then what it costs and the lines that it obeys."""
+
+    claims = ("bound",)
+
+    def free(self, executed: object) -> bool:
+        assert isinstance(executed, Executed)
+        task = executed.task
+        nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
+        return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
+
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+        assert isinstance(executed, Executed)
+        words = (among(executed.task),)
+        return [TableBound(words, executed.task, one) for one in items.items()], words
 
     def judge(self, case: PlanUnderCheck) -> Executed:
         executed, value, words = self.measured(case)
-        task = executed.task
+        words_of_class = among(executed.task)
+        bound = None if case.claims.value == {} else TableBound((words_of_class,), executed.task, case.claims)
         try:
-            if case.claims.value == {}:
-                judge_loss(case, value, None, (among(task),), "table", words)
-            else:
-                judge_bounded(case, value, TableBound(task, case.claims), "table", words)
+            judge_bounded(case, value, bound, "table", words, words_of_class)
         except Refused as reason:
             case.says("bound", False, str(reason))
         return executed
@@ -161,8 +168,7 @@ def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[in
             raise item.wrong("has two multipliers for one place" if inside else "has an entry for what is not there")
         if type(z) not in (int, float) or not low <= z < 1e300:
             raise item.wrong("has a multiplier that is no number from 0 on")
-        top, bottom = z.as_integer_ratio()
-        found[tuple(at)] = (top << GRID) // bottom
+        found[tuple(at)] = multiplier(z)
     return [[*at, z] for at, z in found.items()]
 
 
@@ -186,20 +192,12 @@ def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
     return found
 
 
-class Lagrangian:
-    """What multipliers add up to: reduced costs (rows, columns) over 2^GRID, prices of scalars, and a constant."""
+class Lagrangian(Dual):
+    """What multipliers of all that a problem asks of tables add up to."""
 
     def __init__(self, task: Task, asked: list[Contrast]) -> None:
-        self.task, self.asked, self.prior, self.constant = task, asked, task.weights(), ZERO
-        self.reduced, self.prices = [[0] * len(task.columns) for _ in task.rows], dict[str, Fraction]()
-
-    def costs(self, row: int, numbers: list[int] | tuple[int, ...], unit: Fraction) -> None:
-        """Costs of a row, rounded down."""
-        top, bottom = unit.numerator << GRID, unit.denominator
-        self.reduced[row] = [old + n * top // bottom for old, n in zip(self.reduced[row], numbers, strict=True)]
-
-    def price(self, name: str, amount: Fraction) -> None:
-        self.prices[name] = self.prices.get(name, ZERO) + amount
+        super().__init__(len(task.rows), len(task.columns))
+        self.task, self.asked, self.prior = task, asked, task.weights()
 
     def amount(self, amount: Amount, factor: Fraction, tangent: JsonNode) -> None:
         """A factor >= 0 times an affine function that is nowhere above an amount.
@@ -258,11 +256,7 @@ class Lagrangian:
             ratio, slack = one.pairs[a, b]
             if slack or one.above:
                 found.setdefault((k, a, b), {})[seen] = z
-            for mixture, factor in ((one.mixtures[a], z << BITS), (one.mixtures[b], -z * ratio)):
-                for row, share in mixture.items():
-                    change, own = factor * share.numerator // (share.denominator << BITS), self.reduced[row]
-                    for column in members[k][seen]:
-                        own[column] += change
+            self.compare(one.mixtures[a], one.mixtures[b], ratio, members[k][seen], z)
         for (k, *pair), paid in found.items():
             one, at = self.asked[k], (pair[0], pair[1])
             if not one.fits(at, paid):
@@ -288,14 +282,14 @@ class Lagrangian:
 
     def value(self, free: tuple[str, ...] = ()) -> Fraction:
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
-        prices, ends, total = dict(self.prices), self.task.ends(), self.constant
+        prices, ends, total = dict(self.prices), self.task.ends(), super().value()
         for law, labels, weight in self.task.laws:
             least = min(prices.pop(f"{law}:{label}", ZERO) for label in labels)
             total += least
             if weight is not None:
                 prices[weight] = prices.get(weight, ZERO) - least
         scalars = (min(p * end for end in ends[name]) for name, p in prices.items() if name not in free)
-        return sum(scalars, total + Fraction(sum(map(min, self.reduced)), ONE))
+        return sum(scalars, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +299,7 @@ class TableBound(LowerBound):
     task: Task
     witness: JsonNode
 
-    @property
-    def among(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (among(self.task),)
-
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
-        if stated is not None:
-            stated.same([])
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         return lower_bound(self.witness, self.task, contrasts(self.task, lines))
 
 
@@ -322,9 +310,14 @@ def lower_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fractio
         raise Refused("a law has a share of less than nothing")
     if task.estimates is not None:
         return estimates_bound(witness, task, asked)
+    return lagrangian(witness, task, asked).value()
+
+
+def lagrangian(witness: JsonNode, task: Task, asked: list[Contrast]) -> Lagrangian:
+    """What the multipliers of a witness leave of the loss."""
     found = Lagrangian(task, asked)
     found.amount(task.loss, Fraction(1), found.add(witness, "loss"))
-    return found.value()
+    return found
 
 
 def estimates_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fraction:

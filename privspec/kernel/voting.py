@@ -26,7 +26,7 @@ from privspec.kernel.laws.voting import (
 from privspec.kernel.measures import LOCAL_PURE, PURE
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.terms import Pick
-from privspec.kernel.worth.stated import SIMULATED, LowerBound, judge_bounded, judge_lines, judge_loss
+from privspec.kernel.worth.stated import SIMULATED, LowerBound, judge_bounded, judge_lines
 from privspec.kernel.worth.stated import Line as AccuracyLine
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
@@ -262,28 +262,25 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class VoteBound(LowerBound):
-    """What a witness proves of a sum under every rule that meets the lines; of a number that is picked `low` alone."""
+    """What no rule's loss is below; of a number that is picked `low`, where at the next better one no rule is left."""
 
     vote: Vote
     witness: JsonNode
     low: Fraction
 
-    @property
-    def among(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (SCOPES[self.witness.form(*SCOPES)],)
-
-    def at(self, lines: Lines, stated: JsonNode | None = None) -> Fraction:
-        found = proved(lines, self.vote, self.witness, self.low)
-        if found is None:
+    def at(self, lines: Lines) -> Fraction:
+        choice, found = self.vote.loss, [self.low]
+        if isinstance(choice, Total):
+            found = bounds(lines, self.vote, self.witness, choice, {})
+        elif not none_better(lines, self.vote, self.witness, choice, self.low):
+            found = []
+        if not found:
             raise Refused("a bound is claimed for a loss that it is not known for, or by no line")
-        return found
+        return max(found)
 
 
-def proved(lines: Lines, vote: Vote, witness: JsonNode, low: Fraction) -> Fraction | None:
-    """What no rule's loss is below; of a number that is picked `low`, where at the next better one no rule is left."""
-    choice = vote.loss
-    if isinstance(choice, Total):
-        return max(bounds(lines, vote, witness, choice, {}), default=None)
+def none_better(lines: Lines, vote: Vote, witness: JsonNode, choice: Choice, low: Fraction) -> bool:
+    """Whether no rule is left at the number next better than the one that costs `low`."""
     falls = choice.inverse == (choice.weight > 0)
     amounts = [amount for one in lines for _, amount in one.measure.amounts]
     if not choice.weight or any(isinstance(one, Share) and one.inverse != falls for one in amounts):
@@ -291,12 +288,11 @@ def proved(lines: Lines, vote: Vote, witness: JsonNode, low: Fraction) -> Fracti
     number = choice.weight / low if choice.inverse else low / choice.weight
     better = Fraction(number // 1 + 1) if falls and choice.whole else number
     out = choice.high is not None and better > choice.high if falls else better <= choice.low
-    missed = any(
+    return out or any(
         max(bounds(lines, vote, witness, total, {choice.name: better}), default=bound) > bound
         for _, _, total, bound in vote.limits
         if total is not None
     )
-    return low if out or missed else None
 
 
 def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen: Chosen) -> list[Fraction]:
@@ -518,11 +514,11 @@ class VoteRules(Rules):
             if not stated.keys() & {*SIMULATED}:
                 raise
         try:
-            if witness.absent:
-                judge_loss(case, value, None, (LISTED,), "rule", words)
-            else:
+            bound = None
+            if not witness.absent:
                 low = Fraction(stated["lower_bound"].double())
-                judge_bounded(case, value, VoteBound(vote, witness, low), "rule", words)
+                bound = VoteBound((SCOPES[witness.form(*SCOPES)],), vote, witness, low)
+            judge_bounded(case, value, bound, "rule", words, LISTED)
         except Refused as reason:
             case.says("bound", False, str(reason))
 

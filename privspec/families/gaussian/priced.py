@@ -32,7 +32,8 @@ from privspec.families.gaussian.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.priced import PriceableLinear, Priced, least
+from privspec.kernel.linear import LinearRules
+from privspec.kernel.priced import Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.worth.traces import TraceBound, prove
 from privspec.model.graph import Model
@@ -339,7 +340,7 @@ class Picked:
             shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))
             cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
             witness = {"proofs": [proof], "cells": cells}
-            derived, words = least(frame, asked, PriceableLinear(), release, JsonNode(witness, "claims.bound"))
+            derived, words = least(frame, asked, LinearRules(), release, JsonNode(witness, "claims.bound"))
         except Refused:
             return None
         return witness, min(max(float_down(derived), 0.0), loss), words[0]
@@ -383,7 +384,7 @@ class Shows:
         def out(value: Fraction) -> bool:
             """Whether no mechanism meets the lines at an amount."""
             lines = frame_at(self.frame, search.found.node.name, value).obligations
-            return self.proof.at(lines, JsonNode(self.stated(value), "mu")) > 0
+            return self.proof.restated(JsonNode(self.stated(value), "mu")).at(lines) > 0
 
         low = _largest(out, search.found.low, self.decision.value)
         return [{"upto": str(low), "proof": 0, "mu": self.stated(low)}, last] if low > search.found.low else [last]

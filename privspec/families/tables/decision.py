@@ -289,7 +289,7 @@ class SolvedTable(ABC):
         best: tuple[float | None, dict[str, Any]] = None, {}
         for witness in self.witnesses():
             try:
-                found = float_down(TableBound(self.task, JsonNode(witness, "claims")).at(self.frame.obligations))
+                found = float_down(TableBound((), self.task, JsonNode(witness, "claims")).at(self.frame.obligations))
             except Refused:
                 continue
             if best[0] is None or found > best[0]:

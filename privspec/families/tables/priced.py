@@ -25,8 +25,8 @@ from privspec.families.tables.family import fairness_of, guarantee_of, mechanism
 from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.priced import PriceableTable, Priced, least
-from privspec.kernel.tables import Executed, among
+from privspec.kernel.priced import Priced, least
+from privspec.kernel.tables import Executed, Tables, among
 from privspec.kernel.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -255,7 +255,7 @@ class PricedTable:
             for _ in range(PASSES):
                 made = self._cells(known, last)
                 try:
-                    derived, words = least(frame, asked, PriceableTable(), executed, JsonNode(made, "claims.bound"))
+                    derived, words = least(frame, asked, Tables(), executed, JsonNode(made, "claims.bound"))
                 except Refused:
                     continue
                 found = made, min(max(float_down(derived), 0.0), loss), words[0]
@@ -273,7 +273,7 @@ class PricedTable:
                 first = {"upto": show(at), "proof": 0, "mu": []}
                 made = {"proofs": [witness], "cells": [first, last]}
                 try:
-                    derived, words = least(frame, asked, PriceableTable(), executed, JsonNode(made, "claims.bound"))
+                    derived, words = least(frame, asked, Tables(), executed, JsonNode(made, "claims.bound"))
                 except Refused:
                     continue
                 if derived >= self.search.found.cost(at):

@@ -322,12 +322,11 @@ def in_steps(grown: Number, parts: int, power: int) -> Number:
 class LawBound(LowerBound):
     """By the closed form of one line of pure epsilon: what so many laws, each of what moves one number, cost."""
 
-    among: tuple[str, ...]
     line: int
     laws: tuple[tuple[int, ByLaw], ...]
     times: Fraction = Fraction(1)
 
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         epsilon, delta = _amounts(lines[self.line])
         if delta:
             raise Refused("has a delta, under which other laws are better")
@@ -376,13 +375,12 @@ def read_multipliers(shifts: list[int], start: JsonNode, multipliers: JsonNode) 
 class ShiftBound(LowerBound):
     """By multipliers of shifts, for each mover (so many of them) the cost and the power of an error of one cell."""
 
-    among: tuple[str, ...]
     line: int
     multipliers: Multipliers
     movers: tuple[tuple[int, Fraction, int], ...]
     times: Fraction = Fraction(1)
 
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         epsilon, delta = _amounts(lines[self.line])
         reduced, paid = self.multipliers.reduced(epsilon), delta * self.multipliers.most
         total = ZERO

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import digits_down
-from privspec.kernel.core.problem import Obligation, PlanUnderCheck
+from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck, Rules
 from privspec.kernel.core.reading import JsonNode
 
 OPTIMAL_GAP = Fraction(1, 10**6)
@@ -18,6 +19,7 @@ CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
 
 
+@dataclass(frozen=True, slots=True)
 class LowerBound(ABC):
     """What no mechanism of a class is below, as a function of what the lines allow: made by the certificates alone.
 
@@ -27,20 +29,48 @@ class LowerBound(ABC):
     among: tuple[str, ...]
 
     @abstractmethod
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
-        """At most the loss of every mechanism of the class that satisfies lines like its own, at any amounts.
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        """At most the loss of every mechanism of the class that satisfies lines like its own, at any amounts."""
 
-        Args: stated, for each mass a mu in place of the one beside it, where the amounts have no closed form.
-        """
+    def restated(self, mus: JsonNode) -> LowerBound:
+        """The same with other witnesses of what amounts allow that have no closed form."""
+        mus.same([])
+        return self
+
+
+class PriceableRules(Rules):
+    """Rules of a form of which an amount may be picked; `claims` are the keys of its proofs, the bound last."""
+
+    claims: tuple[str, ...]
+
+    def measured(self, case: PlanUnderCheck) -> tuple[object, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; all but the bound is judged."""
+        raise NotImplementedError
+
+    def free(self, executed: object) -> bool:
+        """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
+        raise NotImplementedError
+
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+        """What each of some proofs shows, and the words for the mechanisms that they are about."""
+        raise NotImplementedError
 
 
 def judge_bounded(
-    case: PlanUnderCheck, exact: Fraction | None, bound: LowerBound | None, noun: str, words: list[str]
+    case: PlanUnderCheck,
+    exact: Fraction | None,
+    bound: LowerBound | None,
+    noun: str,
+    words: list[str],
+    without: str = "",
 ) -> None:
-    """`judge_loss` by what was shown of the lines of the plan itself; other lines are asked of `case.bounded`."""
+    """`judge_loss` by what was shown of the lines of the plan itself; other lines are asked of `case.bounded`.
+
+    Args: without, what a plan without a bound says that it is about.
+    """
     case.bounded = bound
-    derived = None if bound is None else bound.at(case.frame.obligations)
-    judge_loss(case, exact, derived, ("",) if bound is None else bound.among, noun, words)
+    derived, classes = (None, (without,)) if bound is None else (bound.at(case.frame.obligations), bound.among)
+    judge_loss(case, exact, derived, classes, noun, words)
 
 
 def judge_loss(
@@ -105,7 +135,7 @@ def listed(names: list[str]) -> str:
 
 def judge_worth(
     case: PlanUnderCheck,
-    exact: Fraction,
+    exact: Fraction | None,
     derived: Fraction | None,
     classes: tuple[str, ...],
     noun: str,

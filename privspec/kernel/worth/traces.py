@@ -54,6 +54,11 @@ def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: JsonNode) -> F
     return found
 
 
+def squared_trace(trace: arb, total: Fraction) -> Fraction:
+    """At most a trace, squared, over what all differences cost; 0 of one that may be below 0."""
+    return max(end((trace * trace / ball(total)).lower()), ZERO) if trace > 0 else ZERO
+
+
 def variance_up(size: Fraction, probability: Fraction) -> Fraction:
     """At least the variance of all normal noise that does not pass a size, with a probability."""
     with ctx.workprec(256):
@@ -389,17 +394,6 @@ class Worth:
         return 3 * cbrt_down(2 * t) * self.sizes / 2 + 2 * Fraction(root) * self.trace - t * total
 
 
-def worth(found: Terms, traces: list[Fraction], kappa: Fraction) -> Worth:
-    """What the trace of each term proves."""
-    count = len(found.sizes)
-    sizes = [
-        cbrt_down(size * trace**2 / weight)
-        for size, trace, weight in zip(found.sizes, traces, found.weights, strict=False)
-    ]
-    trace = sum(traces[count:], ZERO)
-    return Worth(max(trace, ZERO), sum(sizes, ZERO), kappa, found.root)
-
-
 def cbrt_down(value: Fraction) -> Fraction:
     """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
     if not value:
@@ -420,19 +414,21 @@ class TraceBound(LowerBound):
     pure epsilon.
     """
 
-    among: tuple[str, ...]
     worth: Worth
     paid: Fraction
     masses: tuple[tuple[int, Fraction, JsonNode], ...]
     pure: bool
     times: int = 1
 
-    def at(self, lines: tuple[Obligation, ...], stated: JsonNode | None = None) -> Fraction:
-        given = [mu for *_, mu in self.masses] if stated is None else stated.items(len(self.masses))
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         power = ZERO
-        for (line, size, _), mu in zip(self.masses, given, strict=True):
+        for line, size, mu in self.masses:
             power += size * largest_mu_squared(lines[line].measure, self.pure, mu)
         return self.times * (self.worth.at(power) - self.paid)
+
+    def restated(self, mus: JsonNode) -> TraceBound:
+        given = zip(self.masses, mus.items(len(self.masses)), strict=True)
+        return replace(self, masses=tuple((line, size, mu) for (line, size, _), mu in given))
 
 
 def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
@@ -507,7 +503,10 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
     words = among(scope.value, frame, words, pure)
-    found_worth = worth(asked, traces, kappa * noise.honest / noise.parties)
+    triples = zip(asked.sizes, traces, weights, strict=False)
+    sizes = sum((cbrt_down(size * trace**2 / weight) for size, trace, weight in triples), ZERO)
+    squares = max(sum(traces[len(asked.sizes) :], ZERO), ZERO)
+    found_worth = Worth(squares, sizes, kappa * noise.honest / noise.parties, asked.root)
     return TraceBound(words, found_worth, asked.paid, tuple(masses), pure)
 
 
