@@ -21,7 +21,7 @@ from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.worth.stated import OPTIMAL_GAP
+from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
 from privspec.problem.designs import KEY, Alternative, Design, block_of, name_of, reason, with_picked

@@ -19,7 +19,7 @@ from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import ReportRules, guarantees_of
 from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Table
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 
 NOTE = "real-cells"
 CLASSES = ("", "all mechanisms that see the number itself")

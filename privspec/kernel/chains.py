@@ -31,7 +31,7 @@ from privspec.kernel.strategies.sequences import (
     sums_behind,
 )
 from privspec.kernel.terms import Structured
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 
 NOISE = ("discrete-laplace",)
 CONDITIONAL, PLAIN = "entry given the model", ("entry", "record", "everything")

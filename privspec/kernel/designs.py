@@ -12,7 +12,7 @@ from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.tables import Lagrangian
 from privspec.kernel.tables_forms import Task
-from privspec.kernel.worth.stated import OPTIMAL_GAP, near
+from privspec.kernel.worth import OPTIMAL_GAP, near
 
 
 @dataclass(frozen=True, slots=True)

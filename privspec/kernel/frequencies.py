@@ -20,7 +20,7 @@ from privspec.kernel.points import ReportRules, guarantees_of
 from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import NOBODY
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 
 NOTE = "local-histograms"
 AMONG = "all unbiased estimates from one report of each party"

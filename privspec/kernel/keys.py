@@ -24,7 +24,7 @@ from privspec.kernel.promises import Promise, Question, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")

@@ -26,10 +26,10 @@ from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
 from privspec.kernel.strategies.dense import Dense, chosen_rows
+from privspec.kernel.worth import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, laplace_variance, size_up
-from privspec.kernel.worth.stated import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
 from privspec.kernel.worth.traces import cbrt_down, prove, proved
 
 

@@ -51,7 +51,7 @@ from privspec.kernel.strategies.dense import products
 from privspec.kernel.strategies.residuals import Subset
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.traces import largest_mu_squared, squared_trace
 
 AMONG = "Gaussian noise of any covariance, unbiased"

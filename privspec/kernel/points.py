@@ -22,7 +22,7 @@ from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import CURATOR, NOBODY
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 NOTE = "real-points"

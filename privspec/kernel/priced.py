@@ -14,7 +14,7 @@ from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Sh
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.linear import LinearRules
 from privspec.kernel.tables import Tables
-from privspec.kernel.worth.stated import PriceableRules, judge_loss
+from privspec.kernel.worth import PriceableRules, judge_loss
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""

@@ -36,9 +36,9 @@ from privspec.kernel.promises import Line, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.averages import Averaged, Sought, averaged
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
-from privspec.kernel.worth.stated import judge_worth
 
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"

@@ -33,7 +33,7 @@ from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
-from privspec.kernel.worth.stated import judge_worth
+from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.traces import largest_mu_squared
 
 AMONG = "Gaussian noise of any covariance, unbiased"

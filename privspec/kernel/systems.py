@@ -33,7 +33,7 @@ from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.rules import Hint
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 from privspec.kernel.terms import Independent, Term, Times
-from privspec.kernel.worth.stated import OPTIMAL_GAP, near
+from privspec.kernel.worth import OPTIMAL_GAP, near
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""

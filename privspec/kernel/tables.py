@@ -16,8 +16,8 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
-from privspec.kernel.worth.stated import LowerBound, PriceableRules, judge_bounded, judge_lines
 
 Part = tuple[list[Fraction], Grid | None, list[Variation]]
 """Weights of rows, average costs, and total variations."""

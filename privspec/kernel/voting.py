@@ -26,8 +26,8 @@ from privspec.kernel.laws.voting import (
 from privspec.kernel.measures import LOCAL_PURE, PURE
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.terms import Pick
-from privspec.kernel.worth.stated import SIMULATED, LowerBound, judge_bounded, judge_lines
-from privspec.kernel.worth.stated import Line as AccuracyLine
+from privspec.kernel.worth import SIMULATED, LowerBound, judge_bounded, judge_lines
+from privspec.kernel.worth import Line as AccuracyLine
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
 """Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""

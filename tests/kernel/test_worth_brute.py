@@ -196,7 +196,7 @@ def best_table(task: Task, asked: Obligation) -> tuple[float, Witness]:
 
 
 def shows(task: Task, asked: Obligation, witness: Witness) -> float:
-    return float(TableBound(task, JsonNode(witness, "claims")).at((asked,)))
+    return float(TableBound((), task, JsonNode(witness, "claims")).at((asked,)))
 
 
 @EXAMPLES
@@ -620,7 +620,7 @@ def witness_of(asked: Asked, covariance: Matrix, shares: list[Fraction]) -> Witn
     }
 
 
-@EXAMPLES
+@pytest.mark.parametrize("examples", [FEW // 2, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_no_gaussian_noise_is_below_what_traces_show(examples: int) -> None:
     reached = list[float]()
 

@@ -35,8 +35,8 @@ from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, e
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES
+from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.shifts import shifted
-from privspec.kernel.worth.stated import LowerBound
 from privspec.kernel.worth.traces import proved
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document

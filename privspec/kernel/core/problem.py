@@ -285,7 +285,7 @@ class PlanUnderCheck:
     promised: object = field(init=False, default=None)
     """What is executed, as a term, and the lines that it has to keep, once the rules of its block have read them."""
     bounded: object = field(init=False, default=None)
-    """What no mechanism is below, once it was shown, as a function of what the lines allow (worth/stated.py)."""
+    """What no mechanism is below, once it was shown, as a function of what the lines allow (`worth.LowerBound`)."""
 
     def __post_init__(self) -> None:
         self.frame = read_frame(self.problem)

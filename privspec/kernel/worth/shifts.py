@@ -25,7 +25,7 @@ from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE,
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
 from privspec.kernel.shares import Owner, owners
-from privspec.kernel.worth.stated import LowerBound
+from privspec.kernel.worth import LowerBound
 
 SCOPE = "shifts"
 ADDITIVE = "additive noise of any law"

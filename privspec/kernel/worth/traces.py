@@ -33,8 +33,8 @@ from privspec.kernel.participation import of_kept
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
 from privspec.kernel.shares import Owner, check_one, owners
 from privspec.kernel.strategies.dense import chosen_rows, products
+from privspec.kernel.worth import LowerBound, listed
 from privspec.kernel.worth.shifts import words_of_any_law
-from privspec.kernel.worth.stated import LowerBound, listed
 
 BITS = 128
 """Binary digits of roots."""
