@@ -436,8 +436,8 @@ class Multipliers:
         """What they leave of costs of mechanisms that a record replaced changes by at most e^epsilon."""
         found, ratio = Dual(len(self.shares), self.block.size), int(exp_up(epsilon) * 2**BITS)
         for row, (share, table) in enumerate(zip(self.shares, tables_of(self.block), strict=True)):
-            costs = [share * self.block.cost.weight * cost for cost in self.block.costs(table)]
-            found.reduced[row] = [floor(cost * ONE) for cost in costs]
+            scale = share * self.block.cost.weight * ONE
+            found.reduced[row] = [floor(cost * scale) for cost in self.block.costs(table)]
         for i, j, answer, size in self.pairs:
             found.compare({i: Fraction(1)}, {j: Fraction(1)}, ratio, [answer], size)
         return found

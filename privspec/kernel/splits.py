@@ -289,7 +289,12 @@ class MixedCurve(Curve, Generic[W]):
     def build(self, known: list[tuple[Fraction, W]], most: Fraction) -> None:
         """The pieces between witnesses, in order of their shares, and up to the largest share."""
         shares = [share for share, _ in known]
-        if self.kind != "epsilon" or len(set(shares)) < len(shares) or not 0 < shares[0] <= shares[-1] < LARGEST:
+        if (
+            not known
+            or self.kind != "epsilon"
+            or len(set(shares)) < len(shares)
+            or not 0 < shares[0] <= shares[-1] < LARGEST
+        ):
             raise self.part.case.claims.wrong("have two witnesses for a share, or one for none")
         self.end, last = max(most, shares[-1]), known[-1]
         self.pieces = [self.between(known[n - 1], known[n]) for n in range(1, len(known))]
