@@ -291,6 +291,16 @@ def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: Js
     return block.weight * (Fraction(total, 2**128) - spent) / (sum(chances) << GRAIN)
 
 
+def lower_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: JsonNode) -> Fraction:
+    """What no mechanism that shows only keys that occur is below: where multipliers say more, with whole counts."""
+    alone = least_loss(block, epsilon, delta)
+    if witness.absent:
+        return alone
+    if not block.counts:
+        raise witness.wrong("is about counts, and none are released")
+    return max(alone, count_bound(block, epsilon, delta, witness))
+
+
 # --- plans ---------------------------------------------------------------------------------------------
 
 
@@ -332,11 +342,8 @@ class KeyRules(Rules):
     def judge(self, case: PlanUnderCheck) -> Keys:
         keys = self.privacy(case)
         block, asked = keys.block, case.frame.obligations[0].measure.figures({})
-        derived, proof = least_loss(block, asked["epsilon"], asked["delta"]), case.claims.fields(optional=CLAIMS)[-1]
-        if not proof.absent:
-            if not block.counts:
-                raise proof.wrong("is about counts, and none are released")
-            derived = max(derived, count_bound(block, asked["epsilon"], asked["delta"], proof))
+        proof = case.claims.fields(optional=CLAIMS)[-1]
+        derived = lower_bound(block, asked["epsilon"], asked["delta"], proof)
         words = [block.expression, UNITS[block.error], block.kind]
         lines = ((one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy)
         judge_worth(case, keys.loss(), derived, (CLASSES[1 + (not proof.absent)],), "such mechanism", words, lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from flint import arb, ctx
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
@@ -37,6 +38,7 @@ from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.gaussian import mu_down
 from privspec.kernel.keys import (
     CLASSES,
     MOST_RECORDS,
@@ -46,8 +48,7 @@ from privspec.kernel.keys import (
     KeyBlock,
     Keys,
     best_kept,
-    count_bound,
-    least_loss,
+    lower_bound,
     moved,
 )
 from privspec.kernel.laws.threshold import Normal, composed, grown
@@ -176,16 +177,12 @@ def _witness(system: System) -> dict[str, Any] | None:
         "down": found.far[1].tolist(),
         "weights": None if found.weights is None else found.weights.tolist(),
     }
-    amounts = (system.epsilon, system.delta)
-    more = count_bound(block, *amounts, JsonNode(witness, "bound")) > least_loss(block, *amounts)
-    return witness if more else None
+    return witness if _bound(system, witness) > _bound(system, None) else None
 
 
 def _bound(system: System, witness: dict[str, Any] | None) -> Fraction:
     """No mechanism that shows only keys that occur has less."""
-    amounts = system.epsilon, system.delta
-    least = least_loss(system.block, *amounts)
-    return least if witness is None else max(least, count_bound(system.block, *amounts, JsonNode(witness, "bound")))
+    return lower_bound(system.block, system.epsilon, system.delta, JsonNode(witness, "bound"))
 
 
 def _conflict(system: System, found: Sequence[Found]) -> Infeasible:
@@ -225,41 +222,26 @@ def half_of(epsilon: Fraction, delta: Fraction) -> float:
 
 
 def as_keys(block: KeyBlock, steps: tuple[int, ...]) -> Keys:
-    """The thresholds with the centre of counts that costs least."""
+    """The thresholds with the centre of counts that costs least, by doubles: any centre is as private."""
     keys = Keys(block, steps, sum(steps), 0)
     if not block.counts:
         return keys
-    centres = range(1, len(steps) + 1)
-    return replace(keys, centre=_centre(keys, list(centres)))
-
-
-def _centre(keys: Keys, centres: list[int]) -> int:
-    """The centre of least loss, by doubles: any centre is as private."""
-    chances = np.array([float(Fraction(step, keys.total)) for step in keys.steps])
-    at, kept = np.arange(1, len(chances) + 1), np.cumsum(chances)
-    power, block = 2 if keys.block.error == "squared" else 1, keys.block
-    hidden = (1 - kept) * at**power
-    if block.sizes is None:
-        weights = None
-    else:
-        weights = np.zeros(len(at))
+    chances = np.array([float(Fraction(step, keys.total)) for step in steps])
+    at, power = np.arange(1, len(steps) + 1), 2 if block.error == "squared" else 1
+    hidden = (1 - np.cumsum(chances)) * at**power
+    weights = None
+    if block.sizes is not None:
         sizes = np.array(block.sizes.rows[0], dtype=np.float64) * float(block.sizes.unit)
-        weights[: min(len(at), len(sizes))] = sizes[: len(at)]
-        weights[-1] += sizes[len(at) :].sum()
+        # a key of more records than there are thresholds is as one of so many
+        weights = np.bincount(np.minimum(np.arange(len(sizes)), len(at) - 1), sizes, len(at))
 
     def loss(centre: int) -> float:
         errors = np.cumsum(chances * np.abs(centre - at) ** power) + hidden
         return float(errors.max() if weights is None else weights @ errors)
 
     # for a fixed law the loss is convex in the centre
-    low, high = 0, len(centres) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if loss(centres[middle]) <= loss(centres[middle + 1]):
-            high = middle
-        else:
-            low = middle + 1
-    return centres[low]
+    last = len(steps)
+    return replace(keys, centre=bisect_left(range(last), True, 1, key=lambda one: loss(one) <= loss(one + 1)))
 
 
 def room_of(system: System, share: Fraction) -> Fraction:
@@ -325,7 +307,7 @@ def _gaussian(system: System) -> Iterator[Found]:
     length = sqrt(change.sides * sum(size**2 for size in change.fullest))
     for part in PARTS:
         # a part of delta is for the noise, the rest for what is cut off of it
-        scale = length / mu_of(float(epsilon), float(delta) * part) * (1 + SLACK)
+        scale = length / float(mu_down(epsilon, delta * Fraction(part))) * (1 + SLACK)
         off = float(delta) * (1 - part) / (1 + exp(float(epsilon))) / change.moves * (1 - SLACK)
         if not 0 < off < 1 / 4 or scale * 20 > MOST_STEPS:
             continue
@@ -335,22 +317,6 @@ def _gaussian(system: System) -> Iterator[Found]:
         if least <= delta:
             claims = {"scale": str(Fraction(scale)), "middle": str(Fraction(middle))}
             yield Found("a Gaussian law of thresholds", found, least, claims, found.loss())
-
-
-def mu_of(epsilon: float, delta: float) -> float:
-    """The distance in deviations at which Gaussian noise has such a delta at an epsilon, rounded down a little."""
-    low, high = 0.0, 1.0
-    while _delta(epsilon, high) < delta:
-        low, high = high, 2 * high
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _delta(epsilon, middle) < delta else (low, middle)
-    return low
-
-
-def _delta(epsilon: float, mu: float) -> float:
-    """Balle & Wang 2018, theorem 8, through logarithms: there is none below the first part at a large epsilon."""
-    return float(ndtr(mu / 2 - epsilon / mu) - exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))) if mu else 0.0
 
 
 def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: float) -> Keys:
