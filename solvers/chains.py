@@ -1,7 +1,7 @@
 """Noise for answers about a Markov chain: what it tells of one entry, by the laws of the answer or by quilts.
 
 Everything is in logarithms, so that answers as rare as the product of all chances count. Entries are numbered from 0;
-`log_start` (S,), `log_step` (S, S) from row to column; `gains` (T, S): what entry t adds to the answer, whole and >= 0.
+`log_start` (S,), `log_step` (S, S) from row to column.
 Sources: Song, Wang & Chaudhuri 2017 (SIGMOD), definitions 4.1 to 4.3 and algorithm 3 for quilts, section 3.2 for the
 Wasserstein mechanism.
 """
@@ -33,33 +33,6 @@ def log_of(values: Array) -> Array:
         return np.asarray(np.log(values))
 
 
-def answer_laws(log_start: Array, log_step: Array, gains: Whole) -> Array:
-    """Log chances (T, S, K + 1) of each answer given that entry t has value s; minus infinity for a value never had."""
-    length, size = gains.shape
-    width = int(gains.max(axis=1).sum())
-    ahead, behind = np.full((2, length, size, width + 1), NEVER)
-    for s in range(size):
-        ahead[0, s, gains[0, s]] = log_start[s]
-    for t in range(1, length):
-        mixed = np.logaddexp.reduce(ahead[t - 1][:, None, :] + log_step[:, :, None], axis=0)
-        for s in range(size):
-            ahead[t, s] = _shifted(mixed[s], int(gains[t, s]))
-    behind[-1, :, 0] = 0.0
-    for t in range(length - 2, -1, -1):
-        moved = np.stack([_shifted(behind[t + 1, s], int(gains[t + 1, s])) for s in range(size)])
-        behind[t] = np.logaddexp.reduce(moved[None, :, :] + log_step[:, :, None], axis=1)
-    joint = np.full((length, size, width + 1), NEVER)
-    for k in range(width + 1):
-        part = ahead[:, :, k, None] + behind[:, :, : width + 1 - k]
-        joint[:, :, k:] = np.logaddexp(joint[:, :, k:], part)
-    total = np.logaddexp.reduce(joint, axis=2, keepdims=True)
-    return np.where(np.isfinite(total), joint - np.where(np.isfinite(total), total, 0.0), NEVER)
-
-
-def _shifted(law: Array, steps: int) -> Array:
-    return law if not steps else np.concatenate([np.full(steps, NEVER), law[:-steps]])
-
-
 def told(laws: Array, scale: float) -> Worst:
     """What discrete Laplace noise of a scale lets through, given the laws (T, S, K + 1) of the answer."""
     down, up = laws.copy(), laws.copy()
@@ -85,11 +58,8 @@ def told_beyond(log_start: Array, log_step: Array, gains: Array, scale: float) -
     """
     length, size = gains.shape
     weights = gains / scale
-    ahead, bare, behind = np.empty((3, length, size))
-    ahead[0], bare[0], behind[-1] = log_start + weights[0], log_start, 0.0
-    for t in range(1, length):
-        ahead[t] = np.logaddexp.reduce(ahead[t - 1][:, None] + log_step, axis=0) + weights[t]
-        bare[t] = np.logaddexp.reduce(bare[t - 1][:, None] + log_step, axis=0)
+    ahead, bare = (_chances(log_start, log_step, own) for own in (weights, np.zeros_like(weights)))
+    behind = np.zeros((length, size))
     for t in range(length - 2, -1, -1):
         behind[t] = np.logaddexp.reduce(log_step + (weights[t + 1] + behind[t + 1])[None, :], axis=1)
     known = np.isfinite(bare)
@@ -164,7 +134,7 @@ def quilts(
     length, size = moved.shape[:2]
     most = min(length - 1, most)
     powers = _powers(log_step, most)
-    chances = _chances(log_start, log_step, length)
+    chances = _chances(log_start, log_step, np.zeros((length, size)))
     after = np.array([_largest(power[:, None, :], power[None, :, :], 2) for power in powers])
     sums = np.concatenate([[0.0], np.cumsum(reaches)])
     chosen, worst = np.zeros((length, size, size, 2), dtype=np.int64), 0.0
@@ -228,8 +198,9 @@ def _powers(log_step: Array, most: int) -> list[Array]:
     return found
 
 
-def _chances(log_start: Array, log_step: Array, length: int) -> Array:
-    found = [log_start]
-    for _ in range(length - 1):
-        found.append(np.logaddexp.reduce(found[-1][:, None] + log_step, axis=0))
+def _chances(log_start: Array, log_step: Array, weights: Array) -> Array:
+    """Log chances (T, S) of every value of each entry, with weights (T, S) of the entries up to it in logarithms."""
+    found = [log_start + weights[0]]
+    for own in weights[1:]:
+        found.append(np.logaddexp.reduce(found[-1][:, None] + log_step, axis=0) + own)
     return np.array(found)

@@ -186,7 +186,7 @@ def test_a_sensitivity_takes_no_model(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_public_page_says_what_a_plain_line_leaves_open(tmp_path: Path) -> None:
     page = " ".join(Plan(solved_text(NUMERIC)).explain("public").split())
     assert "compared with any other answer" in page
-    assert "It does not limit what related entries tell: one entry of “x” says something about others." in page
+    assert "It does not limit what related entries reveal: one entry of “x” says something about others." in page
     given = Plan(solved_text(NUMERIC.replace("one entry", "one entry, given the model"))).explain("public")
     assert "It does not limit what related entries tell" not in given
     assert "What if the model is wrong?" in given

@@ -48,7 +48,7 @@ from privspec.kernel.chains import (
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
-from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, network_laws, work_of_windows
+from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, all_laws, work_of_windows
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -104,10 +104,7 @@ class Correlated:
         block = block_of(model)
         mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
         found = read_chain(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism"))
-        laws = None
-        if affordable(found):
-            laws = _listed_laws(found) if block.network else _chain_laws(found)
-        return Sequence(model, block, found, laws)
+        return Sequence(model, block, found, _log_laws(found) if affordable(found) else None)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
         """The least noise by the laws of the answer, or else by quilts."""
@@ -153,26 +150,18 @@ def _logs(chain: Chain, number: int) -> tuple[Array, Array]:
     return start, move
 
 
-def _chain_laws(chain: Chain) -> Array:
-    """The laws of the answer for every law of the sequence, one after another."""
-    return np.concatenate([solver.answer_laws(*_logs(chain, number), _gains(chain)) for number in _models(chain)])
-
-
-def _listed_laws(chain: Chain) -> Array:
-    """The same of a network, whose sequences are listed."""
-    width = chain.everything() + 1
-    found = np.full((chain.length, len(chain.block.states), width), -np.inf)
-    for t, row in enumerate(network_laws(chain)):
+def _log_laws(chain: Chain) -> Array:
+    """The laws (models T, S, K + 1) of the answer for every law of the sequence, one after another, in logarithms."""
+    rows = [row for laws in all_laws(chain) for row in laws]
+    found = np.full((len(rows), chain.size, chain.everything() + 1), -np.inf)
+    for t, row in enumerate(rows):
         for s, law in enumerate(row):
             values = [int(value) for value in law.coeffs()]
+            whole = log(sum(values)) if values else 0.0
             for k, value in enumerate(values):
                 if value:
-                    found[t, s, k] = log(value) - log(sum(values))
+                    found[t, s, k] = log(value) - whole
     return found
-
-
-def _gains(chain: Chain) -> Array:
-    return np.array([row[0] for row in chain.counts], dtype=np.int64)
 
 
 # --- the least noise -------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ of values (Song, Wang & Chaudhuri 2017), entries that separate the near ones fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from flint import arb, arb_mat, ctx, fmpz_poly
@@ -28,11 +29,15 @@ MOST_BITS = 10**9
 """Entries times values times bits of a law of the answer, up to which these laws are worked out."""
 
 
+Counts = tuple[tuple[tuple[int, ...], ...], ...]
+Step = Sequence[Sequence[int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Sums(Strategy):
     """`counts[t][j][s]`: what entry t adds to number j if it has value s; at least 0, and 0 for some value."""
 
-    counts: tuple[tuple[tuple[int, ...], ...], ...]
+    counts: Counts
 
     def __post_init__(self) -> None:
         sizes = {len(row) for rows in self.counts for row in rows}
@@ -181,7 +186,8 @@ def laws_of(chain: Drawn, number: int) -> Laws:
     models = chain.models()
     if number >= len(models):
         raise Refused("a law is named that is not allowed")
-    return answer_laws(chain, *models[number][1:])
+    _, first, step = models[number]
+    return answer_laws(chain.counts, tuple(first), tuple(map(tuple, step)))
 
 
 def network_laws(chain: Drawn) -> Laws:
@@ -205,12 +211,13 @@ def network_laws(chain: Drawn) -> Laws:
     return [[fmpz_poly(law) for law in row] for row in found]
 
 
-def answer_laws(chain: Drawn, first: list[int], step: list[list[int]]) -> Laws:
-    """Of a chain, by the sums over what comes before an entry, and after it."""
-    size = range(chain.size)
-    start, *later = ([power(row[s]) for s in size] for (row,) in chain.counts)
+@lru_cache(maxsize=8)
+def answer_laws(counts: Counts, first: tuple[int, ...], step: tuple[tuple[int, ...], ...]) -> Laws:
+    """Of a chain, by the sums over what comes before an entry, and after it: the same whatever noise is added."""
+    size = range(len(first))
+    start, *later = ([power(row[s]) for s in size] for (row,) in counts)
     ahead, behind = sums_ahead([start[s] * first[s] for s in size], step, later), sums_behind(step, later)
-    return [[ahead[t][s] * behind[t][s] for s in size] for t in range(chain.length)]
+    return [[ahead[t][s] * behind[t][s] for s in size] for t in range(len(counts))]
 
 
 def power(exponent: int) -> fmpz_poly:
@@ -218,7 +225,7 @@ def power(exponent: int) -> fmpz_poly:
     return fmpz_poly([0] * exponent + [1])
 
 
-def sums_ahead(start: list[Any], step: list[list[int]], weights: list[list[Any]]) -> list[list[Any]]:
+def sums_ahead(start: list[Any], step: Step, weights: list[list[Any]]) -> list[list[Any]]:
     """For each value of an entry, and of each after it, the sum over all that comes before, with its own weight.
 
     Args: start, those of the first entry; weights, of each later entry by its value: of polynomials, or of balls.
@@ -230,7 +237,7 @@ def sums_ahead(start: list[Any], step: list[list[int]], weights: list[list[Any]]
     return found
 
 
-def sums_behind(step: list[list[int]], weights: list[list[Any]]) -> list[list[Any]]:
+def sums_behind(step: Step, weights: list[list[Any]]) -> list[list[Any]]:
     """For each value of each entry, in their order, the sum over all that comes after it: of the last entry, 1.
 
     Args: weights, of each entry but the first by its value.
