@@ -17,7 +17,7 @@ from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, read
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import ReportRules, guarantees_of
-from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Table
 from privspec.kernel.worth import judge_worth
 
@@ -75,16 +75,12 @@ class CellBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(OneOutput):
     """What is executed: the cell of the number picks a row; `rows` are whole numbers of one sum, `total`."""
 
     block: CellBlock
     rows: tuple[tuple[int, ...], ...]
     total: int
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     def loss(self) -> Fraction:
         """By the law of the number, or at the worst one: within a cell it is convex in the number."""

@@ -17,7 +17,7 @@ from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whol
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import ReportRules, guarantees_of
-from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import NOBODY
 from privspec.kernel.worth import judge_worth
@@ -125,7 +125,7 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True)
-class Frequencies:
+class Frequencies(OneOutput):
     """What is executed: a kind of sets for each epsilon, and `of` each party which of these it sends (None: the one).
 
     What is released is the sum of the estimates from all kinds.
@@ -134,10 +134,6 @@ class Frequencies:
     block: FrequencyBlock
     kinds: tuple[Sets, ...]
     of: tuple[int, ...] | None
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     def error(self, weight: Fraction) -> Fraction:
         """The expected sum of the squared errors of what is released, times a weight: reports are independent."""

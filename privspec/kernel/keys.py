@@ -20,7 +20,7 @@ from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import ContributionBound, wrong_person
-from privspec.kernel.promises import Promise, Question, judge_promises
+from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
 from privspec.kernel.trust import CURATOR
@@ -121,17 +121,13 @@ class KeyBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(OneOutput):
     """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
 
     block: KeyBlock
     steps: tuple[int, ...]
     total: int
     centre: int
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     def kept(self) -> list[Fraction]:
         """The chances that a key of 1, 2, ... records is shown; the last is one."""

@@ -19,7 +19,7 @@ from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnd
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
-from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.kernel.worth import judge_worth
@@ -117,17 +117,13 @@ class PointBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class Points(OneOutput):
     """What is executed: every point with noise of density ~ e^(-||v|| / scale), rounded to multiples of `step`."""
 
     block: PointBlock
     norm: str
     scale: Fraction
     step: Fraction
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     @property
     def term(self) -> Pick:

@@ -20,6 +20,17 @@ STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, Z
 """What figures alone say, by which of them there are."""
 
 
+class OneOutput:
+    """What is executed for a block of one output."""
+
+    __slots__ = ()
+    block: Any
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One change of a line: what it has to satisfy (`asked`), what the plan states of it, and what helps to show it.

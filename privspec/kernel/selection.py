@@ -32,7 +32,7 @@ from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import ContributionBound, wrong_person
-from privspec.kernel.promises import Line, Question, epsilon_of, verdict
+from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.trust import CURATOR
@@ -294,7 +294,7 @@ def least_ranks(block: Selected, unit: Unit, most: int, epsilon: Fraction, far: 
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(OneOutput):
     """What is executed: a draw by the scores, with the chance 1 / base of every step.
 
     `handicap`: steps that every answer is behind whatever the data are, none where it is empty.
@@ -307,10 +307,6 @@ class Drawn:
     handicap: tuple[int, ...]
     drops: bool
     kept: ContributionBound | None = None
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     def scores(self, counts: list[int]) -> list[int]:
         """The steps of every answer, of how many records stand at each, and those that it always has."""
@@ -344,7 +340,7 @@ def changed(unit: Unit, records: int | None) -> Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(OneOutput):
     """What is executed: the law of the answers at every table of counts, in whole numbers of one sum, `total`.
 
     Tables are those of `tables_of`, in their order.
@@ -362,10 +358,6 @@ class Listed:
     @property
     def kept(self) -> None:
         """All records count: how many there are is public."""
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     @property
     def term(self) -> Table:
