@@ -21,7 +21,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
-from privspec.model.evaluate import evaluate
+from privspec.model.evaluate import evaluate, places_in_turn
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import Requirement
@@ -191,6 +191,8 @@ class ErrorReader:
             return None
         if found.each is None:
             return self._error(error, every)
+        if places_in_turn(found.each, environment(self.model)) != range(1, self.output.type.size + 1):
+            return None  # a sum over some of the counts is another loss
         match error:
             case syntax.Binary(
                 op="-",
