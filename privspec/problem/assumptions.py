@@ -59,6 +59,29 @@ def _drawn(note: str, what: str = "The noise drawn is exact") -> Iterator[Assump
     yield _said(RANDOM_BITS, "assumed", note=note)
 
 
+ALONE = "by a public rule for it alone."
+RULE = "by a public rule that looks at that {} alone (the release states it)."
+AVERAGES = "The data model serves averages only: the guarantees hold for all {}."
+CLIPPED = "Values of {} outside their declared domain are clipped to it before anything else."
+OPTIMUM = "The optimum is relative to unbiased noise of the kinds that the plan names."
+
+
+def _read(model: Model, name: str, text: str) -> Assumption:
+    """How the data of an input are read, whose name the text leaves open."""
+    return _said(text.replace("{}", name, 1), "proved", line=_line(model, model.nodes[name].span.start))
+
+
+def _served(model: Model, name: str, text: str) -> Iterator[Assumption]:
+    """What the data models of an input are used for."""
+    return (_said(text, "asserted by the user", line=data.line) for data in model.models if name in data.subjects)
+
+
+def _bounded(plan: Mapping[str, Any], text: str) -> Iterator[Assumption]:
+    """What the optimum is relative to, where a bound is claimed."""
+    if plan["claims"].get("bound") is not None:
+        yield _said(text, "proved", claim="bound")
+
+
 def _line(model: Model, offset: int) -> int:
     return model.source.position(offset)[0]
 
@@ -156,8 +179,7 @@ def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     block = plan["problem"]["blocks"][0]
     source, without = block["source"], plan["claims"]["without_model"]
     chain = next(one for one in model.chains if one.subject == source)
-    text = f"An entry of {source} that is none of its values counts as one of them, by a public rule for it alone."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    yield _read(model, source, "An entry of {} that is none of its values counts as one of them, " + ALONE)
     written = "; ".join(words for _, words in chain.lines)
     numbers = _lines(chain)
     for number in block["lines"]:
@@ -173,52 +195,39 @@ def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     )
     yield _said(text, "proved", claim="no model")
     yield from _drawn("discrete-laplace")
-    if plan["claims"]["bound"] is not None:
-        text = "The optimum is relative to discrete Laplace noise of one size, on the grid of the answers."
-        yield _said(text, "proved", claim="bound")
+    text = "The optimum is relative to discrete Laplace noise of one size, on the grid of the answers."
+    yield from _bounded(plan, text)
 
 
 def _points(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    source = plan["problem"]["blocks"][0]["source"]
-    text = f"What {source} holds that is no point of its domain counts as one, by a public rule for it alone."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    source, note = plan["problem"]["blocks"][0]["source"], "real-points"
+    yield _read(model, source, "What {} holds that is no point of its domain counts as one, " + ALONE)
     text = "A number of the data is the nearest double; one that is written with more digits counts as that."
-    yield _said(text, "assumed", note="real-points")
+    yield _said(text, "assumed", note=note)
     text = "Noise has as many digits as are asked for, and the point with its noise is rounded last: nothing else is."
-    yield _said(text, "proved", note="real-points")
-    yield _said(RANDOM_BITS, "assumed", note="real-points")
+    yield _said(text, "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
     if plan["loss"]["lower_bound"] is not None:
         text = "The optimum is relative to noise of one law, whatever the point."
         yield _said(text, "proved", claim="bound")
-    for data in model.models:
-        if source in data.subjects:
-            text = "The data model serves averages only, and the error is the same at every point."
-            yield _said(text, "asserted by the user", line=data.line)
+    yield from _served(model, source, "The data model serves averages only, and the error is the same at every point.")
 
 
 def _cells(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     source = plan["problem"]["blocks"][0]["source"]
-    text = f"What {source} holds that is no number of its domain counts as one, by a public rule for it alone."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
-    text = "The report is drawn from exact probabilities: no floating-point number takes part in it."
-    yield _said(text, "proved", note="real-cells")
-    yield _said(RANDOM_BITS, "assumed", note="real-cells")
-    for data in model.models:
-        if source in data.subjects:
-            text = "The data model serves averages only: the guarantees hold for all data."
-            yield _said(text, "asserted by the user", line=data.line)
+    yield _read(model, source, "What {} holds that is no number of its domain counts as one, " + ALONE)
+    yield from _drawn("real-cells", "The report is drawn from exact probabilities")
+    yield from _served(model, source, AVERAGES.format("data"))
 
 
 def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     block, note = plan["problem"]["blocks"][0], "local-histograms"
-    source, party = block["source"], block["party"]
-    text = f"What {source} holds that is no value of its domain counts as one, by a public rule for it alone."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
-    text = "Sets are drawn from exact probabilities: no floating-point number takes part in it."
-    yield _said(text, "proved", note=note)
-    yield _said(RANDOM_BITS, "assumed", note=note)
-    text = f"The number of reports is public, and every {party} sends one; whoever sends another than the plan says "
-    text += "moves the estimates."
+    yield _read(model, block["source"], "What {} holds that is no value of its domain counts as one, " + ALONE)
+    yield from _drawn(note, "Sets are drawn from exact probabilities")
+    text = (
+        f"The number of reports is public, and every {block['party']} sends one; whoever sends another than the plan "
+        "says moves the estimates."
+    )
     yield _said(text, "assumed", note=note)
     text = "Estimates are unbiased, from one report of each, none of which depends on another; bounds are among such."
     yield _said(text, "proved", note=note)
@@ -226,31 +235,22 @@ def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     (block,) = plan["problem"]["blocks"]
-    source, note = block["source"], "unknown-keys"
-    text = f"A record of {source} without a key, or with a value that is not declared, is left out; which one that is "
-    text += "follows from that record alone."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
-    text = "Keys are shown, and counted, by exact chances: no floating-point number takes part in it."
-    yield _said(text, "proved", note=note)
-    yield _said(RANDOM_BITS, "assumed", note=note)
-    for data in model.models:
-        text = "The law of the sizes of keys serves the loss only: the guarantees hold for all data."
-        yield _said(text, "asserted by the user", line=data.line)
+    text = "A record of {} without a key, or with a value that is not declared, is left out; which one that is "
+    yield _read(model, block["source"], text + "follows from that record alone.")
+    yield from _drawn("unknown-keys", "Keys are shown, and counted, by exact chances")
+    text = "The law of the sizes of keys serves the loss only: the guarantees hold for all data."
+    yield from (_said(text, "asserted by the user", line=data.line) for data in model.models)
 
 
 def _selection(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     (held,), (block,) = plan["problem"]["data"], plan["problem"]["blocks"]
     fate = "is left out" if held["rule"] == "drop" else "counts as the first value"
-    text = (
-        f"A record of {block['source']} without a {block['column']} that can be read {fate}, by a public rule that "
-        "looks at that record alone (the release states it)."
-    )
-    yield _said(text, "proved", line=_line(model, model.nodes[block["source"]].span.start))
+    text = f"A record of {{}} without a {block['column']} that can be read {fate}, {RULE.format('record')}"
+    yield _read(model, block["source"], text)
     yield from _drawn("scores", "The value is drawn from exact probabilities")
     for data in model.models:
         if data.subject.startswith(f"{block['source']}."):
-            text = "The data model serves averages only: the guarantees hold for all data."
-            yield _said(text, "asserted by the user", line=data.line)
+            yield _said(AVERAGES.format("data"), "asserted by the user", line=data.line)
 
 
 def _figure(text: str) -> str:
@@ -268,36 +268,30 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             continue
         if block.name in model.through:
             text = f"Values of {model.through[block.name]} outside their declared domain are clipped to it first."
+            yield _read(model, block.name, text)
         else:
-            text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
-        yield _said(text, "proved", line=_line(model, block.span.start))
+            yield _read(model, block.name, CLIPPED)
     yield from _asserted(model)
     yield from _drawn(note)
     if note == "shares":
         text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
         yield _said(text, "assumed", note=note)
-    if plan["claims"].get("bound") is not None:
-        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
-        if plan["claims"]["bound"].get("scope") == "shifts":
-            text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
-        yield _said(text, "proved", claim="bound")
+    shifts = (plan["claims"].get("bound") or {}).get("scope") == "shifts"
+    text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
+    yield from _bounded(plan, text if shifts else OPTIMUM)
     for constant in block_of(plan)["constants"]:
-        line = _line(model, model.nodes[constant["name"]].span.start)
-        text = f"{constant['name']} is public: each run is given its value and adds it after the noise."
-        yield _said(text, "assumed", line=line)
+        text = "{} is public: each run is given its value and adds it after the noise."
+        yield _read(model, constant["name"], text) | {"status": "assumed"}
     if executed["reconstruction"]["of"] == "inputs":
         text = "Outputs are computed from noisy estimates of the inputs, which costs no privacy."
         yield _said(text, "proved", note="post-processing")
 
 
 def _marginals(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    for block in model.blocks:
-        yield _counted(model, block)
+    yield from (_counted(model, block) for block in model.blocks)
     separate = plan["mechanism"]["family"] == "laplace"
     yield from _drawn("discrete-laplace" if separate else "rounded-gaussian")
-    if plan["claims"].get("bound") is not None:
-        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
-        yield _said(text, "proved", claim="bound")
+    yield from _bounded(plan, OPTIMUM)
     if separate:
         return
     text = "Tables are put together from the noisy parts of their sets of columns, which costs no privacy."
@@ -305,27 +299,21 @@ def _marginals(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 def _stream(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    for block in model.blocks:
-        text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
-        yield _said(text, "proved", line=_line(model, block.span.start))
+    yield from (_read(model, block.name, CLIPPED) for block in model.blocks)
     yield from _drawn("rounded-gaussian")
-    if plan["claims"].get("bound") is not None:
-        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
-        yield _said(text, "proved", claim="bound")
+    yield from _bounded(plan, OPTIMUM)
     yield _said("Totals are computed from noisy answers, which costs no privacy.", "proved", note="post-processing")
 
 
 def _counted(model: Model, block: InputBlock) -> Assumption:
     """How a table is read."""
-    text = (
-        f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
-        "by a public rule that looks at that record alone (the release states it)."
-    )
+    text = "Records of {} are counted by their declared attributes; one that does not fit is handled "
+    text += RULE.format("record")
     lines = [one.neighbours for one in model.requirements if block.name in one.wrt]
     whose = {one.person for one in lines if isinstance(one, ReplacingPerson) and one.by_id}
     if left := [one for one in unread_columns(model.spec, block.name, block.schema or ()) if one not in whose]:
         text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
-    return _said(text, "proved", line=_line(model, block.span.start))
+    return _read(model, block.name, text)
 
 
 def _asserted(model: Model) -> Iterator[Assumption]:
@@ -344,12 +332,8 @@ def _asserted(model: Model) -> Iterator[Assumption]:
 
 def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     mechanism = plan["mechanism"]
-    for block in model.blocks:
-        text = (
-            f"Values of {block.name} outside its declared domain are handled by a public rule that looks at "
-            "that value alone (the release states it)."
-        )
-        yield _said(text, "proved", line=_line(model, block.span.start))
+    text = "Values of {} outside its declared domain are handled " + RULE.format("value")
+    yield from (_read(model, block.name, text) for block in model.blocks)
     yield from _drawn("tables", "Outputs are drawn from exact probabilities")
     if any(name not in {block.name for block in model.blocks} for name in mechanism["of"]):
         text = f"The mechanism looks at {', '.join(mechanism['of'])} only; the optimum is among such mechanisms."
@@ -379,11 +363,7 @@ def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     note = BY_NAME[mechanism["family"]].note
     (held,) = plan["problem"]["data"]
     fate = "is left out" if held["rule"] == "drop" else "counts as the first of all ballots,"
-    text = (
-        f"What {source} holds that is no ballot {fate} by a public rule that looks at that ballot alone (the release "
-        "states it)."
-    )
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    yield _read(model, source, f"What {{}} holds that is no ballot {fate} {RULE.format('ballot')}")
     yield from _drawn(note, "The winner is drawn from exact probabilities")
     if any(requirement.neighbours.adding for requirement in model.requirements):
         party = model.parties[str(mechanism["party"])]
@@ -398,21 +378,17 @@ def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             "winners is published: not who took part, nor how many."
         )
         yield _said(text, "assumed", note="repeated-votes")
-    for data in model.models:
-        if source in data.subjects:
-            text = "The data model serves averages only: the guarantees hold for all votes."
-            yield _said(text, "asserted by the user", line=data.line)
+    yield from _served(model, source, AVERAGES.format("votes"))
 
 
 def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     from privspec.problem.statistics import block_of
 
     block = block_of(model)
+    text = "Records of {} may have any size: the noise does not depend on it."
     if block.radius is not None:
-        text = f"Records of {block.source} outside the ball are drawn in to it, each by itself."
-    else:
-        text = f"Records of {block.source} may have any size: the noise does not depend on it."
-    yield _said(text, "proved", line=_line(model, model.nodes[block.source].span.start))
+        text = "Records of {} outside the ball are drawn in to it, each by itself."
+    yield _read(model, block.source, text)
     data = next(one for one in model.models if one.subject == block.source)
     text = "Loss and ranking are predicted for data of the data model; the guarantees hold for all data."
     yield _said(text, "asserted by the user", line=data.line)
