@@ -27,6 +27,7 @@ from privspec.model.library import (
     Sum,
     by_name,
     number,
+    without_value,
 )
 from privspec.model.values import Array, as_float
 
@@ -240,11 +241,10 @@ def _consistent(arguments: Arguments, name: str) -> Bound:
     for position, one in enumerate(arguments.positional):
         if not isinstance(one.type.element, Numbers | Anything):
             raise FunctionError(f"{name} takes released answers about a table", position, code="PS0208")
-    return Bound(arguments[0].type, _not_here, data=())
+    return Bound(arguments[0].type, _NOT_HERE, data=())
 
 
-def _not_here(*_: Array) -> Array:
-    raise NotComputableError("it stands in outputs that are computed from others, and takes outputs")
+_NOT_HERE = without_value("it stands in outputs that are computed from others, and takes outputs")
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(

@@ -24,9 +24,9 @@ from privspec.model.library import (
     Bound,
     Function,
     FunctionError,
-    NotComputableError,
     Tally,
     by_name,
+    without_value,
 )
 from privspec.model.reports import suggestion
 from privspec.model.targets import Labels, cell_values, joined
@@ -377,7 +377,7 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
         for word in arguments.keywords:
             raise FunctionError(f"{name} of a sequence has no setting {word}", word)
         return Bound(
-            domains.Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values}
+            domains.Type((len(values),)), _TALLY, linear=True, of_values=values, labels=lambda: {"value": values}
         )
     table = _table(arguments, name).table
     counted = _counted_columns(table)
@@ -416,8 +416,8 @@ def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
     return None
 
 
-def _tally(_: Any) -> Any:
-    raise NotComputableError("it counts the values of secret entries")
+_TALLY = without_value("it counts the values of secret entries")
+UNKNOWN_KEYS = without_value("its keys are known to no spec")
 
 
 def _count(arguments: Arguments, name: str) -> Bound:
@@ -436,11 +436,7 @@ def _keys(arguments: Arguments, name: str) -> Bound:
     if found.size:
         hint = f"there are {found.size}; how many records each has is histogram(...)"
         raise FunctionError("these keys are all listed in the spec: none is unknown", 0, help=hint)
-
-    def apply(_: Any) -> Any:
-        raise NotComputableError("its keys are known to no spec")
-
-    return Bound(domains.Type((0,), domains.Symbols()), apply)
+    return Bound(domains.Type((0,), domains.Symbols()), UNKNOWN_KEYS)
 
 
 def _missed(arguments: Arguments, name: str) -> Bound:
@@ -449,11 +445,7 @@ def _missed(arguments: Arguments, name: str) -> Bound:
         if arguments[position].type != domains.Type((0,), domains.Symbols()):
             message = f"{name} compares keys, and this is {arguments[position].type.describe()}"
             raise FunctionError(message, position, help="as in missed(shown, keys(people, by = {district}))")
-
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("its keys are known to no spec")
-
-    return Bound(domains.Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), UNKNOWN_KEYS, data=(0, 1))
 
 
 def _sum(arguments: Arguments, name: str) -> Bound:
@@ -589,11 +581,7 @@ def _at_least(arguments: Arguments, name: str) -> Bound:
 
 def _total_variation(arguments: Arguments, name: str) -> Bound:
     _same(arguments, name)
-
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("it compares laws, not values")
-
-    return Bound(domains.Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), without_value("it compares laws, not values"), data=(0, 1))
 
 
 def angle_between(left: Any, right: Any) -> float:

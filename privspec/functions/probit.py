@@ -29,12 +29,12 @@ from privspec.model.library import (
     Function,
     FunctionError,
     NormName,
-    NotComputableError,
     Records,
     Route,
     Steps,
     Unit,
     by_name,
+    without_value,
 )
 from privspec.model.values import Array, show
 
@@ -467,11 +467,8 @@ def _probit_mle(arguments: Arguments, _: str) -> Bound:
         if domain.dimension != dimension:
             message = f"the ball has {domain.dimension} dimensions and the choices have {dimension} features"
             raise FunctionError(message, "within", code="PS0207")
-
-    def apply(_: Any) -> Any:
-        raise NotComputableError("the probit estimate is computed by its routes only")
-
-    return Bound(Type((dimension,)), apply, domain=domain)
+    by_routes = without_value("the probit estimate is computed by its routes only")
+    return Bound(Type((dimension,)), by_routes, domain=domain)
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(

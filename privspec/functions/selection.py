@@ -12,7 +12,7 @@ import numpy as np
 from privspec.core.records import dataclass
 from privspec.functions.numeric import extreme, selected, vector
 from privspec.model.domains import Between, Domain, FiniteSet, Power, Symbols, Tables, Type, is_numeric
-from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name
+from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
 from privspec.model.values import as_float
 
 
@@ -75,10 +75,7 @@ def of_column(arguments: Arguments, name: str) -> Bound:
         raise FunctionError(f"{name} of {column_name(arguments)} by itself: every group has one value", "by")
     shape = (groups.size,) if groups.by else ()
     kind = Type(shape, Symbols(domain.items)) if isinstance(domain, FiniteSet) and not domain.numeric else Type(shape)
-
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("it picks a value of secret records")
-
+    apply = without_value("it picks a value of secret records")
     known = domain if not shape else Power(domain, shape)
     labels = groups.labels if groups.by else None
     return Bound(kind, apply, domain=None if isinstance(domain, Between) else known, labels=labels)
@@ -138,11 +135,7 @@ def _rank_error(arguments: Arguments, name: str) -> Bound:
     left, right = (one.type for one in arguments.positional)
     if left.shape != right.shape or len(left.shape) > 1:
         raise FunctionError(f"{name} compares a released value with the one that is asked for", 1, code="PS0207")
-
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("it counts secret records")
-
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(Type(), without_value("it counts secret records"), data=(0, 1))
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(

@@ -10,7 +10,7 @@ import numpy as np
 
 from privspec.core.rounding import exp_down
 from privspec.model.domains import Domain, FiniteSet, Rankings, Symbol, Symbols, Type
-from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name
+from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
 from privspec.model.voting import (
     Borda,
     Drawn,
@@ -49,10 +49,7 @@ def _drawn(points: Callable[[tuple[Symbol, ...]], Points], lottery: Lottery, *, 
 
     def bind(arguments: Arguments, name: str) -> Bound:
         winner, domain = _votes(arguments, name, rankings=True, choices=choices)
-
-        def apply(*_: Any) -> Any:
-            raise NotComputableError("its result is drawn at random")
-
+        apply = without_value("its result is drawn at random")
         known = Drawn(points(domain.items), lottery) if isinstance(domain, FiniteSet) else None
         return Bound(winner, apply, domain=domain, drawn=known)
 
@@ -109,11 +106,7 @@ def _manipulation(arguments: Arguments, _: str) -> Bound:
     if len(votes.shape) != 1 or not isinstance(votes.element, Symbols | Rankings):
         message = f"manipulation takes votes, one for each person: words or rankings; this is {votes.describe()}"
         raise FunctionError(message, 1, code="PS0208")
-
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("it compares laws, not values")
-
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(Type(), without_value("it compares laws, not values"), data=(0, 1))
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(

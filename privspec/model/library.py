@@ -124,6 +124,18 @@ class NotComputableError(Exception):
     """The value of a call cannot be computed yet (its type is known)."""
 
 
+def without_value(why: str) -> Callable[..., Any]:
+    """What a function makes of data that it is bound to, where nothing computes that.
+
+    It raises NotComputableError, always.
+    """
+
+    def apply(*_: Any) -> Any:
+        raise NotComputableError(why)
+
+    return apply
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Argument:
     """One argument: its type always, its value where it is public, its domain where one is declared.

@@ -23,16 +23,16 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
-from privspec.model.reports import Failure, Unsupported, refuse_all
+from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Chain
 from privspec.model.targets import call_of
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
 from privspec.problem.linear_affine import INPUTS, Affine, Layout
-from privspec.problem.linear_interpreter import Interpreter, Reading, unsupported
+from privspec.problem.linear_interpreter import Interpreter, Reading
 from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
-from privspec.problem.refusals import other_families
+from privspec.problem.refusals import other_families, reading
 
 FAMILIES = ("laplace", "geometric")
 """Names under which a spec may ask for the one kind of noise there is: discrete Laplace noise."""
@@ -119,12 +119,12 @@ def chain_of(model: Model) -> Chain:
 
 
 @once
+@reading(lambda model: _unsupported(model))
 def block_of(model: Model) -> ChainBlock:
     """What a spec releases of a sequence, and what an error costs.
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    refuse_all(model.source, _unsupported(model))
     chain = chain_of(model)
     node, states = model.nodes[chain.subject], _states(model, chain.subject)
     size = len(states)
@@ -134,16 +134,14 @@ def block_of(model: Model) -> ChainBlock:
         raise_failure(model, failure)
     sized = any(one.sizes for one in (system.errors, *(limit.errors for limit in system.limits)))
     if system.worst or system.constants or sized:
-        raise unsupported(
-            model.source, model.spec.span, "solve takes sums of squared errors of values of a sequence here"
-        )
+        raise Failure("PS0501", model.spec.span, "solve takes sums of squared errors of values of a sequence here")
     m = len(system.target)
     listed = (len(chain.steps) * size, len(chain.starts), *(len(one.rows) for one in chain.network))
     if max(listed) * size > LISTED:
-        raise unsupported(model.source, node.span, f"laws have up to {LISTED:,} chances", "PS0515")
+        raise Failure("PS0515", node.span, f"laws have up to {LISTED:,} chances")
     pairs = chain.length * size * size * max(len(chain.starts) * len(chain.steps), 1)
     if system.target.size > LARGEST_TABLE or pairs > LARGEST_PAIRS:
-        raise unsupported(model.source, node.span, "too many answers, or values, of too long a sequence", "PS0515")
+        raise Failure("PS0515", node.span, "too many answers, or values, of too long a sequence")
     added = system.target.reshape(m, chain.length, size).transpose(1, 0, 2)
     return ChainBlock(
         source=chain.subject,
@@ -183,7 +181,7 @@ class EntryReader(Interpreter):
         node, states = self.model.nodes[name], _states(self.model, name)
         if not node.type.numeric:
             message = f"{name} has words for entries; solve computes with how many of them are the same"
-            raise unsupported(self.model.source, node.span, message, help_=f"use histogram({name})")
+            raise Failure("PS0501", node.span, message, help=f"use histogram({name})")
         (length,) = node.type.shape
         each = np.array([[float(state) for state in states]])  # type: ignore[arg-type]
         place = kron(SparseMatrix.diagonal(np.ones(length)), each)

@@ -1,7 +1,7 @@
 """Reading expressions as affine values and as sums of squares: the first half of lowering a linear system.
 
 The model says what an expression is; this says how it moves with the inputs, with the outputs that are free,
-and with noise at the nodes that are noise sites. What is not of this form raises `UnsupportedError`, with its place.
+and with noise at the nodes that are noise sites. What is not of this form raises `Failure`, with its place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.core.spans import Source, Span
+from privspec.core.spans import Span
 from privspec.core.sparse import SparseMatrix, sparse_of
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
@@ -32,7 +32,7 @@ from privspec.model.evaluate import (
 )
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Bound, function_of
-from privspec.model.reports import COMPUTED
+from privspec.model.reports import COMPUTED, Failure
 from privspec.model.targets import environment
 from privspec.model.values import Value, joined_length
 from privspec.problem.linear_affine import (
@@ -104,18 +104,6 @@ class _CountedLoopError(Exception):
     """The body of a loop uses its variable for more than to take the unit of that place."""
 
 
-class UnsupportedError(SpecError):
-    """A construct that `check` accepts and the compiler cannot compute yet (PS05xx)."""
-
-
-def unsupported(
-    source: Source, span: Span, message: str, code: str = "PS0501", help_: str | None = None
-) -> UnsupportedError:
-    """The error for something that cannot be computed yet, under its own line."""
-    label = (Label(span),) if span.end > span.start else ()
-    return UnsupportedError(Diagnostic(code, message, label, help=help_, source=source))
-
-
 _NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Condition | syntax.Comprehension
 
 
@@ -169,7 +157,7 @@ class Interpreter(Algebra[Reading]):
             return outside._of_each(node.definition, node.index) if node.index else outside.of(node.definition)
         if is_output:
             return Affine.symbol(output_symbol(name), node.type.shape)
-        raise unsupported(self.model.source, span, f"{name} has no definition that solve can compute")
+        raise Failure("PS0501", span, f"{name} has no definition that solve can compute")
 
     def _of_each(self, definition: syntax.Expr, party: str) -> Affine | PerUnit:
         """A value that is defined for each member of an index set."""
@@ -183,7 +171,7 @@ class Interpreter(Algebra[Reading]):
         width = share.width
         if not node.type.numeric and not isinstance(node.type.element, Tables):
             text = f"solve cannot add noise to {name}, {node.type.describe()}"
-            raise unsupported(self.model.source, node.span, text, help_=COMPUTED)
+            raise Failure("PS0501", node.span, text, help=COMPUTED)
         place = SparseMatrix.of((width, self.layout.width), np.arange(width), np.arange(at, at + width), np.ones(width))
         if share.partition is not None:
             each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
@@ -250,13 +238,13 @@ class Interpreter(Algebra[Reading]):
     def _public(self, name: str) -> bool:
         return name in self.model.values
 
-    def _not_linear(self, span: Span, message: str) -> UnsupportedError:
+    def _not_linear(self, span: Span, message: str) -> Failure:
         text = f"{message}; solve adds noise to linear answers"
         hint = (
             "release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
             f"costs no privacy; {COMPUTED}"
         )
-        return unsupported(self.model.source, span, text, help_=hint)
+        return Failure("PS0501", span, text, help=hint)
 
     def _affine(self, expr: syntax.Expr) -> Affine:
         return self._as_affine(self.of(expr), expr.span)
@@ -445,7 +433,7 @@ class Interpreter(Algebra[Reading]):
 
     def _check_place(self, place: Fraction, size: int, span: Span) -> None:
         if not 1 <= place <= size:
-            raise unsupported(self.model.source, span, f"there is no entry {place}: it has {size}", "PS0209")
+            raise Failure("PS0209", span, f"there is no entry {place}: it has {size}")
 
     def _of_one_unit(self, expr: syntax.Node | None) -> Environment:
         """What names stand for in a public expression: of a variable of a loop over units, a place of the class.
@@ -542,7 +530,7 @@ class Interpreter(Algebra[Reading]):
         except MixedError as error:
             text = "solve takes squares of errors, or sizes of errors, not both in one sum"
             hint = "write all terms as (O - y)^2, or all as |O - y|"
-            raise unsupported(self.model.source, expr.span, text, "PS0502", hint) from error
+            raise Failure("PS0502", expr.span, text, help=hint) from error
 
     def _loss(self, expr: syntax.Expr) -> Squares | Worst:
         match expr:
@@ -583,12 +571,12 @@ class Interpreter(Algebra[Reading]):
             case syntax.Norm(operand=operand, order="inf") if (value := self._affine(operand)).size == 1:
                 return Squares.of(value, sizes=True).total()
             case syntax.Norm(order="inf"):
-                raise unsupported(
-                    self.model.source,
+                raise Failure(
+                    "PS0502",
                     expr.span,
                     "the average of the largest of several normal errors has no closed form, and solve has none",
-                    "PS0502",
-                    "write max(E[ |O[j] - y[j]| ] for j in 1..m), the largest of the averages, or E[ ||O - y||_1 ]",
+                    help="write max(E[ |O[j] - y[j]| ] for j in 1..m), the largest of the averages, or "
+                    "E[ ||O - y||_1 ]",
                 )
             case syntax.Call(function="sum" | "mean", arguments=(syntax.Comprehension() as over,)):
                 parts = self._each_term(over)
@@ -599,12 +587,12 @@ class Interpreter(Algebra[Reading]):
                 entries = max(int(np.prod(squares.shape)), 1)
                 return squares.total().scaled(1.0 / entries if expr.function == "mean" else 1.0)
             case _:
-                raise unsupported(
-                    self.model.source,
+                raise Failure(
+                    "PS0502",
                     expr.span,
                     "solve computes losses that are sums of squares or of sizes of errors, or the largest of several",
-                    "PS0502",
-                    "write E[ ||O - y||^2 ], a weighted sum of such terms, or max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
+                    help="write E[ ||O - y||^2 ], a weighted sum of such terms, or "
+                    "max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
                 )
 
     def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr) -> Squares:
@@ -620,9 +608,9 @@ class Interpreter(Algebra[Reading]):
     def _weight(self, expr: syntax.Expr) -> float:
         value = evaluate(expr, self.known)
         if not isinstance(value, Fraction) or value <= 0:
-            raise unsupported(self.model.source, expr.span, "a weight of a loss must be a positive number", "PS0503")
+            raise Failure("PS0503", expr.span, "a weight of a loss must be a positive number")
         if not 1 / HEAVIEST <= value <= HEAVIEST:
-            raise unsupported(self.model.source, expr.span, "this weight is beyond 1e+200 or below 1e-200", "PS0513")
+            raise Failure("PS0513", expr.span, "this weight is beyond 1e+200 or below 1e-200")
         return float(value)
 
     def _is_two(self, expr: syntax.Expr) -> bool:
@@ -637,12 +625,11 @@ class Interpreter(Algebra[Reading]):
             case syntax.Absolute(operand=operand):
                 return Squares.of(self._affine(operand))
             case syntax.Norm():
-                raise unsupported(
-                    self.model.source,
+                raise Failure(
+                    "PS0502",
                     base.span,
                     f"solve cannot compute the square of a {base.order}-norm",
-                    "PS0502",
-                    "write ||...||^2, or E[ ||...||_1 ] without the square",
+                    help="write ||...||^2, or E[ ||...||_1 ] without the square",
                 )
             case _:
                 return Squares.of(self._affine(base))

@@ -39,7 +39,7 @@ from privspec.problem.linear_affine import (
     output_symbol,
     stack,
 )
-from privspec.problem.linear_interpreter import Cells, Interpreter, unsupported
+from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.linear_vectors import scalars_of
 from privspec.problem.refusals import refuse_laid_out, refuse_too_large, refuse_unsupported
 from privspec.problem.terms import public_number
@@ -182,9 +182,7 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
     Raises: SpecError PS05xx.
     """
     if model.loss is None and not model.accuracy:
-        raise unsupported(
-            model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
-        )
+        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     outputs = _outputs(model)
     quiet = reader(model, layout)
     rows, weights, worst, sizes = _aims(model, quiet)
@@ -307,12 +305,12 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
     if isinstance(loss, Squares):
         if loss.shape not in ((), (1,)):
             span = model.loss.span if model.loss else model.spec.span
-            raise unsupported(model.source, span, "the loss is a vector; add up its entries with sum(...)", "PS0502")
+            raise Failure("PS0502", span, "the loss is a vector; add up its entries with sum(...)")
         return loss.rows, loss.weights, False, loss.sizes
     if any(len(member.weights) != 1 for member in loss.members):
         span = model.loss.span if model.loss else model.spec.span
         text = "solve takes the largest of single errors, not of sums of them"
-        raise unsupported(model.source, span, text, "PS0502")
+        raise Failure("PS0502", span, text)
     weights = np.concatenate([s.weights for s in loss.members])
     return stack([s.rows for s in loss.members]), weights, True, loss.members[0].sizes
 
@@ -354,7 +352,7 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
     if other is not None:
         text = f"solve cannot compute {out.name} from the output {other}"
         hint = f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy"
-        raise unsupported(model.source, model.nodes[out.name].span, text, help_=hint)
+        raise Failure("PS0501", model.nodes[out.name].span, text, help=hint)
 
 
 def _unpriced(model: Model, name: str, part: str) -> SpecError:
@@ -429,14 +427,12 @@ class _Solver:
             return out
         if block.shape[0] * block.shape[1] > DENSE_LIMIT:
             span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise unsupported(
-                self.model.source, span, "this loss mixes too many outputs to be solved for them", "PS0502"
-            )
+            raise Failure("PS0502", span, "this loss mixes too many outputs to be solved for them")
         solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
         if rank < block.shape[1]:
             span = self.model.loss.span if self.model.loss else self.model.spec.span
             text = "the loss leaves some combination of outputs free, so any noise would do for it"
-            raise unsupported(self.model.source, span, text, "PS0506")
+            raise Failure("PS0506", span, text)
         out[self.columns] = solution
         return out
 
@@ -475,7 +471,7 @@ def _limits(
         written = accuracy.target
         bound = evaluate(written.right, environment(model, local))
         if not isinstance(bound, Fraction) or bound <= 0:
-            raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
+            raise Failure("PS0508", written.right.span, "an accuracy target is a positive number")
         for member in members:
             error_map = _output_matrix(member.rows, outputs)
             _check_consistent(model, error_map, member.rows, aims, offset, written.span)
@@ -486,12 +482,10 @@ def _limits(
                     "a probability is of one error at a time",
                     "|O[j] - y[j]| <= 4 for j in 1..32",
                 )
-                raise unsupported(model.source, written.left.span, text, "PS0502", hint)
+                raise Failure("PS0502", written.left.span, text, help=hint)
             if member.sizes and len(member.weights) > 1:
                 text = "solve keeps the size of one error at a time below a limit, not a sum of sizes"
-                raise unsupported(
-                    model.source, written.left.span, text, "PS0502", "E[ |O[j] - y[j]| ] <= 4 for j in 1..32"
-                )
+                raise Failure("PS0502", written.left.span, text, help="E[ |O[j] - y[j]| ] <= 4 for j in 1..32")
             yield Limit(errors, bound, accuracy.line, accuracy.text, written.span, chance)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import InternalError, PrivspecError
+from privspec.core.diagnostics import InternalError, PrivspecError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import LISTED, graded
 from privspec.families.decision import Decided, Infeasible, Unbounded, decimal_up, guarantee_head, increased, price
@@ -42,7 +42,6 @@ from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.elaborate import units_of
 from privspec.problem.linear_differences import StreamDifferences
-from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.refusals import refuse_missing
 from privspec.solvers.programs import NotSpecialError, SolverError, Unprotectable
 
@@ -62,8 +61,8 @@ class Linear:
     def lower(self, model: Model) -> LinearSystem | Infeasible:
         """The linear system."""
         if model.loss is None:
-            raise unsupported(
-                model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
+            raise SpecError.at(
+                model.source, model.spec.span, "PS0504", "there is no loss to minimise", help="add a loss: section"
             )
         found = lower(model)
         if not isinstance(found, Unbounded):

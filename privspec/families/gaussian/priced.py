@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
@@ -40,7 +40,6 @@ from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
-from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.priced import inner, lines_at, parsed, reference
 from privspec.solvers.programs import ReferenceFailedError
 
@@ -169,7 +168,9 @@ def priced(model: Model, settings: Settings) -> Decided | Infeasible:
     for line in system.lowered.limits if pure else ():
         if not line.of_squares:
             text = "solve finds the least amount of pure epsilon for squares of errors only"
-            raise unsupported(model.source, line.span, text, "PS0502", "E[ (O[j] - y[j])^2 ] <= 4, or allow a delta")
+            raise SpecError.at(
+                model.source, line.span, "PS0502", text, help="E[ (O[j] - y[j])^2 ] <= 4, or allow a delta"
+            )
     found = _least(search) if search.found.rest is None else _weighed(search)
     return found.decided() if isinstance(found, Picked) else found
 

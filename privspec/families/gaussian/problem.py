@@ -46,7 +46,6 @@ from privspec.problem.linear_differences import (
     of_units,
     sets_of,
 )
-from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.linear_lowering import (
     Limit,
     Lowered,
@@ -266,12 +265,12 @@ def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, err
     for place, values in found:
         sizes = np.abs(values[values != 0])
         if sizes.size and not (sizes.min() >= 1 / LARGEST_NUMBER and sizes.max() <= LARGEST_NUMBER):
-            raise unsupported(
+            raise SpecError.at(
                 model.source,
                 place,
-                f"a number here is beyond {LARGEST_NUMBER:.0e} or below {1 / LARGEST_NUMBER:.0e}",
                 "PS0513",
-                "choose other units for the inputs, the outputs or the loss",
+                f"a number here is beyond {LARGEST_NUMBER:.0e} or below {1 / LARGEST_NUMBER:.0e}",
+                help="choose other units for the inputs, the outputs or the loss",
             )
 
 
@@ -383,7 +382,7 @@ def _too_many_ways(model: Model) -> SpecError:
         f"write `exactly` in place of `at least`; or one line of {APPROXIMATE.name}, {GAUSSIAN.name} or "
         f"{ZERO_CONCENTRATED.name}, squared errors"
     )
-    return unsupported(model.source, line.span, f"solve cannot compute {text}", "PS0501", hint)
+    return SpecError.at(model.source, line.span, "PS0501", f"solve cannot compute {text}", help=hint)
 
 
 def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple[Site, ...]:
