@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 132_520,
     "language": 28_000,
-    "model": 103_950,
+    "model": 103_590,
     "noise": 10_500,
-    "problem": 77_020,
+    "problem": 76_960,
     "solvers": 76_330,
     "top": 26_000,
 }

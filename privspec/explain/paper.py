@@ -31,9 +31,10 @@ from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, perce
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.families.voting.papers import LeastShare, Reading, least_share, of_one_profile, readings
 from privspec.families.voting.rules import log_up
+from privspec.kernel.laws.voting import DUMMY_VOTES
 from privspec.language import syntax
 from privspec.model.values import show
-from privspec.model.voting import Ballot, Proportional
+from privspec.model.voting import Ballot, Lottery
 from privspec.stated import PaperRemark as Stated
 from privspec.stated import Stated as Plan
 from privspec.stated import parse_exact
@@ -317,7 +318,7 @@ def _exact(firsts: tuple[int, ...], *, adding: bool) -> str:
 def _chances(vote: Vote, rule: Rule, firsts: tuple[int, ...], scores: tuple[Fraction, ...]) -> tuple[Block, ...]:
     """This plan's law beside random dictatorship, and beside its own lottery without noise where that is another."""
     law = rule.law(scores)
-    plain = tuple(float(p) for p in Proportional().law([Fraction(n) for n in firsts]))
+    plain = tuple(float(p) for p in Lottery(DUMMY_VOTES).law([Fraction(n) for n in firsts]))
     laws = {"Random dictatorship": plain, _upper(rule.without): rule.noiseless(scores)}
     if plain == laws[_upper(rule.without)]:
         del laws[_upper(rule.without)]

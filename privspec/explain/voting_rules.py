@@ -17,6 +17,7 @@ from privspec.kernel.laws.voting import (
     EXPONENTIAL,
     ONE_REPORT,
     PERMUTE_AND_FLIP,
+    PLURALITY,
     TURNED_WINNER,
     VotingRule,
 )
@@ -25,10 +26,8 @@ from privspec.model.voting import (
     Ballot,
     Borda,
     FirstChoice,
-    Largest,
     Lottery,
     Points,
-    Proportional,
 )
 from privspec.stated import Mechanism, parse_exact
 
@@ -150,7 +149,7 @@ class Rule(ABC):
     """What its parameter is."""
     rule: ClassVar[VotingRule]
     """What draws the winner, by the parameter."""
-    noise_free: ClassVar[Lottery] = Proportional()
+    noise_free: ClassVar[Lottery] = Lottery(DUMMY_VOTES)
     without: ClassVar[str] = "the lottery without noise"
     """What it is compared with, in words."""
     adds_up: ClassVar[bool] = True
@@ -207,7 +206,7 @@ class ExponentialRule(Rule):
     rule: ClassVar[VotingRule] = EXPONENTIAL
     title: ClassVar[str] = "exponential mechanism"
     named: ClassVar[str] = "base"
-    noise_free: ClassVar[Lottery] = Largest()
+    noise_free: ClassVar[Lottery] = Lottery(PLURALITY)
     without: ClassVar[str] = "plurality without noise"
 
     def brief(self, vote: Vote) -> str:
@@ -273,7 +272,7 @@ class RandomisedWinner(Response):
     title: ClassVar[str] = "randomised response of the winner"
     named: ClassVar[str] = "how many times as likely the candidate with most votes is as each other"
     rule: ClassVar[VotingRule] = TURNED_WINNER
-    noise_free: ClassVar[Lottery] = Largest()
+    noise_free: ClassVar[Lottery] = Lottery(PLURALITY)
     without: ClassVar[str] = "plurality without noise"
     adds_up: ClassVar[bool] = False
 

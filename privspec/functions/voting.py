@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 
 from privspec.core.rounding import exp_down
+from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, PERMUTE_AND_FLIP, PLURALITY, VotingRule
 from privspec.model.domains import Domain, FiniteSet, Rankings, Symbol, Symbols, Type
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
-from privspec.model.voting import (
-    Borda,
-    Drawn,
-    Exponential,
-    FirstChoice,
-    Largest,
-    Lottery,
-    PermuteAndFlip,
-    Points,
-    Proportional,
-    scores,
-)
+from privspec.model.voting import Borda, Drawn, FirstChoice, Lottery, Points, scores
 
 LARGEST_EPSILON = 30
 """Weights beyond e^15 a vote leave nothing to chance."""
@@ -56,14 +46,14 @@ def _drawn(points: Callable[[tuple[Symbol, ...]], Points], lottery: Lottery, *, 
     return bind
 
 
-def _selection(lottery: Callable[[Fraction], Lottery]) -> Binder:
+def _selection(rule: VotingRule) -> Binder:
     """Bind a lottery whose weights are powers of e^(epsilon / 2): `epsilon` is its one public number."""
 
     def bind(arguments: Arguments, name: str) -> Bound:
         epsilon = arguments[1].value
         if not isinstance(epsilon, Fraction) or not 0 < epsilon <= LARGEST_EPSILON:
             raise FunctionError(f"{name} takes a public epsilon above 0 and up to {LARGEST_EPSILON}", 1)
-        return _drawn(FirstChoice, lottery(exp_down(epsilon / 2)), choices=True)(arguments, name)
+        return _drawn(FirstChoice, Lottery(rule, exp_down(epsilon / 2)), choices=True)(arguments, name)
 
     return bind
 
@@ -75,10 +65,10 @@ def _plurality(arguments: Arguments, name: str) -> Bound:
     def apply(votes: Any) -> Any:
         ballots = list(np.asarray(votes, dtype=object)) if alternatives is None else votes
         order = alternatives or tuple(sorted({_first(vote) for vote in ballots}, key=str))
-        law = Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots]))
+        law = Lottery(PLURALITY).law(scores(FirstChoice(order), [_first(vote) for vote in ballots]))
         return order[law.index(Fraction(1))]
 
-    known = None if alternatives is None else Drawn(FirstChoice(alternatives), Largest())
+    known = None if alternatives is None else Drawn(FirstChoice(alternatives), Lottery(PLURALITY))
     return Bound(winner, apply, domain=domain, drawn=known)
 
 
@@ -110,10 +100,10 @@ def _manipulation(arguments: Arguments, _: str) -> Bound:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("random_dictator(votes)", _drawn(FirstChoice, Proportional(), choices=True), symmetric=True),
-    Function("borda_lottery(rankings)", _drawn(Borda, Proportional(), choices=False), symmetric=True),
-    Function("exponential(votes, epsilon)", _selection(Exponential), arity=(2, 2), symmetric=True),
-    Function("permute_and_flip(votes, epsilon)", _selection(PermuteAndFlip), arity=(2, 2), symmetric=True),
+    Function("random_dictator(votes)", _drawn(FirstChoice, Lottery(DUMMY_VOTES), choices=True), symmetric=True),
+    Function("borda_lottery(rankings)", _drawn(Borda, Lottery(DUMMY_VOTES), choices=False), symmetric=True),
+    Function("exponential(votes, epsilon)", _selection(EXPONENTIAL), arity=(2, 2), symmetric=True),
+    Function("permute_and_flip(votes, epsilon)", _selection(PERMUTE_AND_FLIP), arity=(2, 2), symmetric=True),
     Function("plurality(votes)", _plurality, symmetric=True, ties="the one that was declared first"),
     Function("borda_scores(rankings)", _borda_scores, symmetric=True),
     Function("manipulation(O, votes)", _manipulation, arity=(2, 2), symmetric=True, of_laws=True),

@@ -30,7 +30,7 @@ from privspec.model.library import Argument, Bound, library
 from privspec.model.reports import Failure
 from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, Value, exact_array
-from privspec.model.voting import Drawn, Largest
+from privspec.model.voting import Drawn
 
 Entries: TypeAlias = NDArray[np.object_]
 """Exact values in a numpy array."""
@@ -337,7 +337,7 @@ def drawn_by(model: Model, expr: syntax.Node) -> Drawn | None:
         drawn = call_of(model, expr).drawn
     except Failure:
         return None
-    return None if drawn is None or isinstance(drawn.lottery, Largest) else drawn
+    return None if drawn is None or drawn.lottery.certain else drawn
 
 
 COMBINATIONS = 4096

@@ -8,12 +8,12 @@ proportion to the number of first choices (Torra 2019, Method 1), with dummy vot
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from privspec.core.records import dataclass, fields
+from privspec.core.records import dataclass
 from privspec.model.values import Symbol
 
 if TYPE_CHECKING:
@@ -100,111 +100,56 @@ def scores(points: Points, ballots: Iterable[Ballot]) -> Law:
 # --- lotteries ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class Lottery:
-    """The law of the winner given the total points of each alternative: a rule with its number."""
+    """The law of the winner given the total points of each alternative: a rule of the kernel with its number."""
 
-    __slots__ = ()
-
-    @property
-    def rule(self) -> VotingRule:
-        """What draws the winner; a table of probabilities has none."""
-        raise TypeError(f"{type(self).__name__} is drawn by no rule")
+    rule: VotingRule
+    number: Fraction = Fraction(0)
 
     @property
-    def number(self) -> Fraction:
-        """Its one number; 0 where it has none."""
-        return next((getattr(self, one.name) for one in fields(self)), Fraction(0))  # type: ignore[arg-type]
+    def certain(self) -> bool:
+        """Whether it leaves nothing to chance."""
+        from privspec.kernel.laws.voting import PLURALITY
+
+        return self.rule is PLURALITY
 
     def law(self, scores: Sequence[Fraction]) -> Law:
-        """Exact probabilities, in the order of the alternatives; they sum to 1. Where nobody voted: uniform."""
+        """Exact probabilities, in the order of the alternatives; they sum to 1. Where nobody voted: uniform.
+
+        Raises: ValueError where powers of shared points would be compared.
+        """
+        from privspec.kernel.laws.voting import EXPONENTIAL, PERMUTE_AND_FLIP
+
+        # the kernel encloses the powers of these two in balls
+        if self.rule is EXPONENTIAL:
+            return _in_proportion(accepted(self.number, scores))
+        if self.rule is PERMUTE_AND_FLIP:
+            return _in_random_order(accepted(self.number, scores))
         return tuple(self.rule.law(self.number, tuple(scores)))
 
 
-@dataclass(frozen=True, slots=True)
-class Proportional(Lottery):
-    """In proportion to the points and `dummies` more for each alternative: (S_a + k) / (sum S + m k)."""
-
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import DUMMY_VOTES
-
-        return DUMMY_VOTES
-
-    dummies: Fraction = Fraction(0)
+def _in_proportion(chances: tuple[int, ...]) -> Law:
+    """Each alternative in proportion to its chance (McSherry and Talwar 2007)."""
+    return tuple(Fraction(chance, sum(chances)) for chance in chances)
 
 
-@dataclass(frozen=True, slots=True)
-class Largest(Lottery):
-    """The alternative with the most points; among equals the one that was declared first."""
+def _in_random_order(chances: tuple[int, ...]) -> Law:
+    """Alternatives in random order; each is taken by its chance over the largest, else the next one.
 
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import PLURALITY
-
-        return PLURALITY
-
-
-@dataclass(frozen=True, slots=True)
-class RandomisedLargest(Lottery):
-    """Randomised response of the winner: that of `Largest` is `ratio` times as likely as each other alternative."""
-
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import TURNED_WINNER
-
-        return TURNED_WINNER
-
-    ratio: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Exponential(Lottery):
-    """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
-
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import EXPONENTIAL
-
-        return EXPONENTIAL
-
-    base: Fraction
-
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        weights = accepted(self.base, scores)
-        return tuple(Fraction(weight, sum(weights)) for weight in weights)
-
-
-@dataclass(frozen=True, slots=True)
-class PermuteAndFlip(Lottery):
-    """Alternatives in random order; each is taken with probability base^(points - most points), else the next one.
-
-    McKenna and Sheldon 2020. Whole numbers of points.
+    McKenna and Sheldon 2020. With y_a the chances to be taken: y_a times the integral over t in [0, 1] of prod over
+    b != a of (1 - t y_b). t is the share of the order that comes before a: each other alternative stands there with
+    probability t, and must then have been passed over.
     """
-
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import PERMUTE_AND_FLIP
-
-        return PERMUTE_AND_FLIP
-
-    base: Fraction
-
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        """With y_a the chances to be taken: y_a times the integral over t in [0, 1] of prod over b != a of (1 - t y_b).
-
-        t is the share of the order that comes before a: each other alternative stands there with probability t, and
-        must then have been passed over.
-        """
-        chances = accepted(self.base, scores)
-        whole, parts, law = max(chances), lcm(*range(1, len(chances) + 1)), list[Fraction]()  # y = chance / whole
-        for a, chance in enumerate(chances):
-            polynomial = [1]
-            for other in (*chances[:a], *chances[a + 1 :]):
-                pairs = zip([*polynomial, 0], [0, *polynomial], strict=True)
-                polynomial = [whole * c - other * before for c, before in pairs]
-            integral = sum(c * (parts // (k + 1)) for k, c in enumerate(polynomial))
-            law.append(Fraction(chance * integral, parts * whole ** len(chances)))
-        return tuple(law)
+    whole, parts, law = max(chances), lcm(*range(1, len(chances) + 1)), list[Fraction]()  # y = chance / whole
+    for a, chance in enumerate(chances):
+        polynomial = [1]
+        for other in (*chances[:a], *chances[a + 1 :]):
+            pairs = zip([*polynomial, 0], [0, *polynomial], strict=True)
+            polynomial = [whole * c - other * before for c, before in pairs]
+        integral = sum(c * (parts // (k + 1)) for k, c in enumerate(polynomial))
+        law.append(Fraction(chance * integral, parts * whole ** len(chances)))
+    return tuple(law)
 
 
 def accepted(base: Fraction, scores: Sequence[Fraction]) -> tuple[int, ...]:
@@ -218,53 +163,6 @@ def accepted(base: Fraction, scores: Sequence[Fraction]) -> tuple[int, ...]:
         raise ValueError("powers are exact for whole numbers of points only")
     up, down = base.as_integer_ratio()
     return tuple(up ** int(max(gaps) - gap) * down ** int(gap) for gap in gaps)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalPick(Lottery):
-    """Every first choice goes through randomised response, then one of the reports is drawn.
-
-    The truth is `ratio` times as likely as each other alternative: (S_a (ratio - 1) + T) / (T (ratio + m - 1)).
-    """
-
-    @property
-    def rule(self) -> VotingRule:
-        from privspec.kernel.laws.voting import ONE_REPORT
-
-        return ONE_REPORT
-
-    ratio: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class ByRule(Lottery):
-    """The lottery of a rule that no function of the language draws by."""
-
-    by: VotingRule
-    amount: Fraction
-
-    @property
-    def rule(self) -> VotingRule:
-        return self.by
-
-    @property
-    def number(self) -> Fraction:
-        return self.amount
-
-
-def lottery_of(rule: VotingRule, number: Fraction) -> Lottery:
-    """The lottery of a rule."""
-    from privspec.kernel.laws import voting as rules
-
-    known: Mapping[VotingRule, Callable[[], Lottery]] = {
-        rules.DUMMY_VOTES: lambda: Proportional(number),
-        rules.TURNED_WINNER: lambda: RandomisedLargest(number),
-        rules.EXPONENTIAL: lambda: Exponential(number),
-        rules.PERMUTE_AND_FLIP: lambda: PermuteAndFlip(number),
-        rules.ONE_REPORT: lambda: LocalPick(number),
-        rules.PLURALITY: Largest,
-    }
-    return known[rule]() if rule in known else ByRule(rule, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.refusals import besides, other_families, reading
+from privspec.problem.refusals import besides, other_families, reading, without_loss
 from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
 BITS = 60
@@ -89,7 +89,7 @@ def block_of(model: Model) -> KeyBlock:
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a law of sizes.
     """
     if model.loss is None:
-        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        raise without_loss(model)
     (source,), (output,) = model.inputs, model.outputs
     assert isinstance(source.domain, Table)
     loss = _error(model, output, model.loss)

@@ -41,7 +41,7 @@ from privspec.problem.linear_affine import (
 )
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.linear_vectors import scalars_of
-from privspec.problem.refusals import refuse_laid_out, refuse_too_large, refuse_unsupported
+from privspec.problem.refusals import refuse_laid_out, refuse_too_large, refuse_unsupported, without_loss
 from privspec.problem.terms import public_number
 
 CONSISTENT = 1e-9
@@ -182,7 +182,7 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
     Raises: SpecError PS05xx.
     """
     if model.loss is None and not model.accuracy:
-        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        raise without_loss(model)
     outputs = _outputs(model)
     quiet = reader(model, layout)
     rows, weights, worst, sizes = _aims(model, quiet)

@@ -24,7 +24,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
-from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
+from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak, without_loss
 from privspec.problem.terms import Term, measured, public_number, terms
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
@@ -102,7 +102,7 @@ def block_of(model: Model) -> PointBlock:
     (source,), (output,) = model.inputs, model.outputs
     reader = ErrorReader(model, source, output)
     if model.loss is None:
-        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        raise without_loss(model)
     error, kind = reader.read(model.loss)
     geometry = model.block(source.name).geometry
     low, high = (geometry.low, geometry.high) if isinstance(geometry, BoxGeometry) else (None, None)

@@ -82,6 +82,11 @@ def without_amounts(model: Model) -> Iterator[Unsupported]:
             yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
 
 
+def without_loss(model: Model) -> Failure:
+    """That a spec says of no error what it costs."""
+    return Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+
+
 def other_families(model: Model, known: Collection[str], where: str, instead: str = "") -> Iterator[Unsupported]:
     """Families of noise that are asked for and not known."""
     for name, span in zip(model.families, model.family_spans, strict=True):

@@ -29,7 +29,7 @@ from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.refusals import besides, other_families, reading, too_weak
+from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
 from privspec.problem.terms import Term, behind, beside_output, terms
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Reader:
         """Everything."""
         model = self.model
         if model.loss is None:
-            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+            raise without_loss(model)
         form, power, weight, worst, call = self._cost(model.loss)
         column = str(call.arguments[1].items[0].value)  # type: ignore[union-attr]
         aim = self._sought(call)

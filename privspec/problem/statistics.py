@@ -19,7 +19,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
-from privspec.problem.refusals import reading
+from privspec.problem.refusals import reading, without_loss
 
 VERSION = 1
 """Of the statistics that functions offer: raised whenever one of them is computed in another way."""
@@ -332,7 +332,7 @@ def _simulated(model: Model, source: GraphNode) -> SimulatedLoss:
         case syntax.Over(operator="E", body=body, given=None):
             pass
         case None:
-            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+            raise without_loss(model)
         case other:
             raise Failure("PS0502", other.span, "solve predicts a loss of the form E[ ... ] here")
     known = [known.distribution for known in model.models if known.subject == source.name]

@@ -14,7 +14,7 @@ from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
-from privspec.problem.refusals import other_families, without_amounts
+from privspec.problem.refusals import other_families, without_amounts, without_loss
 from privspec.problem.table_forms import Amount, Rounds, Table, amount
 from privspec.problem.table_lines import (
     Conditions,
@@ -78,7 +78,7 @@ def _lower_once(model: Model) -> Lowered:
 def _lower(model: Model, *, priced: bool) -> Lowered:
     refuse_all(model.source, _unsupported(model))
     if model.loss is None and not model.accuracy:
-        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        raise without_loss(model)
     space = worlds(model)
     scene = space.pointwise()
     reader = Conditions(space, scene)

@@ -24,9 +24,9 @@ from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
-from privspec.model.voting import Borda, Drawn, FirstChoice, Largest, Law, Lottery, Points, Proportional
+from privspec.model.voting import Borda, Drawn, FirstChoice, Law, Lottery, Points
 from privspec.model.worlds import ROW_LIMIT
-from privspec.problem.refusals import reading
+from privspec.problem.refusals import reading, without_loss
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
@@ -133,13 +133,13 @@ class Votes(Vote):
         sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Total)]
         for cost in (part for line in sums for term in line.terms for part in term.parts):
             if cost.form != "votes missed":
-                return Largest() if cost.family == PLURALITY.name else Proportional()
-        return Largest()
+                return Lottery(PLURALITY if cost.family == PLURALITY.name else DUMMY_VOTES)
+        return Lottery(PLURALITY)
 
     @property
     def compared_name(self) -> str:
         """In the language."""
-        if self.compared == Largest():
+        if self.compared.certain:
             return PLURALITY.name
         return "borda_lottery" if self.ballots.borda else "random_dictator"
 
@@ -351,7 +351,7 @@ class _Reader:
         self._check_winner()
         self._check_options()
         if model.loss is None:
-            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+            raise without_loss(model)
         loss = self._loss(model.loss)
         limits = tuple(self._limit(target) for target in model.accuracy)
         kind, longest = kind_of(source.domain)
@@ -542,7 +542,7 @@ class _Reader:
                     syntax.Comprehension(body=syntax.Call(function="mismatch") as inner, variable=by, domain=None),
                 ),
             ) if by == self.index and self._is_ballot(inner):
-                return beside("votes missed", Proportional())
+                return beside("votes missed", Lottery(DUMMY_VOTES))
             case syntax.Call(function="total_variation" | "mismatch" as function):
                 for other in _others(expr, self.output.name):
                     found = drawn_of(self.model, other, self.source)

@@ -96,7 +96,7 @@ def test_one_round_is_nearly_spent_whole() -> None:
     """The enumeration would see a cap that does not work: nobody else votes in the first round, which changes most."""
     lottery = calibrated("dictator")
     found = largest(lottery, 0, 1)
-    k = lottery.dummies  # type: ignore[attr-defined]
+    k = lottery.number
     assert found == max((k + 1) / k * (2 * k) / (2 * k + 1), (2 * k + 1) / (2 * k))
     assert Draw("dictator", k).epsilon(TASK) <= EACH
 

@@ -21,15 +21,16 @@ from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _combine as combine
 from privspec.families.voting.execution import Coin, draw, law_in_doubles, report, sampler, weighted
-from privspec.model.voting import (
-    Exponential,
-    Largest,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Proportional,
-    RandomisedLargest,
+from privspec.kernel.laws.voting import (
+    DUMMY_VOTES,
+    EXPONENTIAL,
+    ONE_REPORT,
+    PERMUTE_AND_FLIP,
+    PLURALITY,
+    TURNED_WINNER,
+    VotingRule,
 )
+from privspec.model.voting import Lottery
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 from privspec.profiles import fit_of_plan, fit_of_spec
@@ -39,23 +40,29 @@ from .tables import ALARM, chi_square
 from .voting import ABC, PARAMETERS, make_lottery_plan
 
 DRAWS = 20_000
+
+
+def _named(lottery: Lottery) -> str:
+    return f"{lottery.rule.name} {lottery.number}"
+
+
 LOTTERIES: list[Lottery] = [
-    Proportional(),
-    Proportional(Fraction(1, 2)),
-    Proportional(Fraction(4657, 3001)),
-    Largest(),
-    Exponential(Fraction(1)),
-    Exponential(Fraction(3, 2)),
-    Exponential(Fraction(2**60 + 3, 2**60)),
-    PermuteAndFlip(Fraction(1)),
-    PermuteAndFlip(Fraction(3, 2)),
-    PermuteAndFlip(Fraction(2**64 + 2**61, 2**64)),
-    LocalPick(Fraction(1)),
-    LocalPick(Fraction(5, 2)),
-    LocalPick(Fraction(2718, 1001)),
-    RandomisedLargest(Fraction(1)),
-    RandomisedLargest(Fraction(5, 2)),
-    RandomisedLargest(Fraction(2**64 + 2**61, 2**64)),
+    Lottery(DUMMY_VOTES),
+    Lottery(DUMMY_VOTES, Fraction(1, 2)),
+    Lottery(DUMMY_VOTES, Fraction(4657, 3001)),
+    Lottery(PLURALITY),
+    Lottery(EXPONENTIAL, Fraction(1)),
+    Lottery(EXPONENTIAL, Fraction(3, 2)),
+    Lottery(EXPONENTIAL, Fraction(2**60 + 3, 2**60)),
+    Lottery(PERMUTE_AND_FLIP, Fraction(1)),
+    Lottery(PERMUTE_AND_FLIP, Fraction(3, 2)),
+    Lottery(PERMUTE_AND_FLIP, Fraction(2**64 + 2**61, 2**64)),
+    Lottery(ONE_REPORT, Fraction(1)),
+    Lottery(ONE_REPORT, Fraction(5, 2)),
+    Lottery(ONE_REPORT, Fraction(2718, 1001)),
+    Lottery(TURNED_WINNER, Fraction(1)),
+    Lottery(TURNED_WINNER, Fraction(5, 2)),
+    Lottery(TURNED_WINNER, Fraction(2**64 + 2**61, 2**64)),
 ]
 SCORES: list[tuple[int, ...]] = [(5, 2, 0), (0, 0, 0), (3, 3, 3), (0, 1, 1, 4, 2), (40, 38)]
 
@@ -71,14 +78,16 @@ def p_value(lottery: Lottery, scores: Sequence[int], seed: int, draws: int = DRA
     return chi_square(np.bincount(drawn, minlength=len(law)), [float(p) for p in law])
 
 
-@pytest.mark.parametrize("lottery", LOTTERIES, ids=str)
+@pytest.mark.parametrize("lottery", LOTTERIES, ids=_named)
 def test_draws_follow_the_exact_law(lottery: Lottery) -> None:
     for seed, scores in enumerate(SCORES):
         assert p_value(lottery, scores, seed) > ALARM / (len(LOTTERIES) * len(SCORES))
 
 
 @pytest.mark.parametrize(
-    "lottery", [Proportional(Fraction(1, 3)), LocalPick(Fraction(9, 4)), RandomisedLargest(Fraction(9, 4))], ids=str
+    "lottery",
+    [Lottery(DUMMY_VOTES, Fraction(1, 3)), Lottery(ONE_REPORT, Fraction(9, 4)), Lottery(TURNED_WINNER, Fraction(9, 4))],
+    ids=_named,
 )
 def test_points_may_be_halves(lottery: Lottery) -> None:
     scores = (Fraction(1, 2), Fraction(9, 2), Fraction(0))
@@ -90,7 +99,7 @@ def test_points_may_be_halves(lottery: Lottery) -> None:
 
 def test_halves_have_no_rational_power() -> None:
     with pytest.raises(ValueError, match="whole numbers"):
-        draw(Exponential(Fraction(2)), (Fraction(1, 2), Fraction(1)), SimulationRandomness(1))
+        draw(Lottery(EXPONENTIAL, Fraction(2)), (Fraction(1, 2), Fraction(1)), SimulationRandomness(1))
 
 
 def test_a_single_alternative_always_wins() -> None:
@@ -99,12 +108,15 @@ def test_a_single_alternative_always_wins() -> None:
 
 
 def test_every_lottery_can_be_drawn_from() -> None:
-    class Other(Lottery):
-        def law(self, scores: Sequence[Fraction]) -> tuple[Fraction, ...]:
-            return Fraction(0), Fraction(1, 4), Fraction(3, 4)
+    class Other(VotingRule):
+        def weights(self, number: Fraction, scores: tuple[Fraction, ...]) -> list[Fraction]:
+            return [Fraction(0), number, Fraction(3)]
+
+        def ratio(self, drawn: object, change: object) -> tuple[Fraction, int]:
+            return Fraction(1), 1
 
     randomness = SimulationRandomness(1)
-    drawn = [draw(Other(), exact((1, 2, 0)), randomness) for _ in range(4000)]
+    drawn = [draw(Lottery(Other(), Fraction(1)), exact((1, 2, 0)), randomness) for _ in range(4000)]
     assert 0 not in drawn
     assert abs(drawn.count(1) - 1000) < 5.5 * (4000 * 3 / 16) ** 0.5
 
@@ -126,11 +138,14 @@ def test_a_million_points_apart() -> None:
     began = time.perf_counter()
     randomness = SimulationRandomness(4)
     scores = exact((10**6, 0, 10**6 - 3))
-    for lottery in (Exponential(Fraction(3, 2)), PermuteAndFlip(Fraction(2**64 + 12345, 2**64 - 1) * 2)):
+    for lottery in (
+        Lottery(EXPONENTIAL, Fraction(3, 2)),
+        Lottery(PERMUTE_AND_FLIP, Fraction(2**64 + 12345, 2**64 - 1) * 2),
+    ):
         for _ in range(200):
             assert draw(lottery, scores, randomness) in (0, 2)
     # a base next to 1: the longest way there is
-    slow = PermuteAndFlip(1 + Fraction(1, 10**6))
+    slow = Lottery(PERMUTE_AND_FLIP, 1 + Fraction(1, 10**6))
     found = [draw(slow, exact((10**6, 0)), randomness) for _ in range(20)]
     assert set(found) <= {0, 1}
     assert time.perf_counter() - began < 20
@@ -153,7 +168,7 @@ def test_weights_that_are_all_zero_are_uniform() -> None:
     assert chi_square(found, [1 / 3] * 3) > ALARM
 
 
-@pytest.mark.parametrize("lottery", LOTTERIES, ids=str)
+@pytest.mark.parametrize("lottery", LOTTERIES, ids=_named)
 def test_laws_in_doubles(lottery: Lottery) -> None:
     for scores in [*SCORES, tuple(range(12))]:
         ours = law_in_doubles(lottery, exact(scores))
@@ -161,7 +176,7 @@ def test_laws_in_doubles(lottery: Lottery) -> None:
 
 
 def test_laws_in_doubles_of_large_elections() -> None:
-    for lottery in (Exponential(Fraction(3, 2)), PermuteAndFlip(Fraction(3, 2))):
+    for lottery in (Lottery(EXPONENTIAL, Fraction(3, 2)), Lottery(PERMUTE_AND_FLIP, Fraction(3, 2))):
         np.testing.assert_allclose(law_in_doubles(lottery, exact((10**6, 0, 10**6)))[[0, 2]], 0.5)
 
 

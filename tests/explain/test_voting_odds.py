@@ -23,17 +23,8 @@ from privspec.explain.voting_rules import (
     Rule,
     Vote,
 )
-from privspec.model.voting import (
-    Borda,
-    Exponential,
-    FirstChoice,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Points,
-    RandomisedLargest,
-    scores,
-)
+from privspec.kernel.laws.voting import EXPONENTIAL, ONE_REPORT, PERMUTE_AND_FLIP, TURNED_WINNER
+from privspec.model.voting import Borda, FirstChoice, Lottery, Points, scores
 
 from .plans import drum, facts, plan
 
@@ -257,10 +248,10 @@ def test_the_statement_bounds_what_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("rule", "lottery"),
     [
-        (ExponentialRule(Fraction(5, 4)), Exponential(Fraction(5, 4))),
-        (PermuteAndFlipRule(Fraction(5, 4)), PermuteAndFlip(Fraction(5, 4))),
-        (LocalDictator(Fraction(3)), LocalPick(Fraction(3))),
-        (RandomisedWinner(Fraction(3)), RandomisedLargest(Fraction(3))),
+        (ExponentialRule(Fraction(5, 4)), Lottery(EXPONENTIAL, Fraction(5, 4))),
+        (PermuteAndFlipRule(Fraction(5, 4)), Lottery(PERMUTE_AND_FLIP, Fraction(5, 4))),
+        (LocalDictator(Fraction(3)), Lottery(ONE_REPORT, Fraction(3))),
+        (RandomisedWinner(Fraction(3)), Lottery(TURNED_WINNER, Fraction(3))),
     ],
 )
 def test_laws_are_those_of_the_model(rule: Rule, lottery: Lottery, counts: tuple[int, ...]) -> None:

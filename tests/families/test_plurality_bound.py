@@ -9,7 +9,8 @@ import pytest
 
 from privspec.core.spans import Source
 from privspec.families.voting.choices import near_tie
-from privspec.model.voting import Largest, RandomisedLargest
+from privspec.kernel.laws.voting import PLURALITY, TURNED_WINNER
+from privspec.model.voting import Lottery
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from tests.families.voting import VOTES_MISSED, WORST, decided, rule, vote
@@ -23,7 +24,7 @@ LOTTERIES = "options:\n  noise family dictator, permute_and_flip, exponential, r
 
 
 def winner(counts: list[int]) -> int:
-    return Largest().law([Fraction(n) for n in counts]).index(1)
+    return Lottery(PLURALITY).law([Fraction(n) for n in counts]).index(1)
 
 
 @pytest.mark.parametrize("m", range(2, 8))
@@ -146,6 +147,6 @@ def test_large_epsilons_prove_nothing() -> None:
 def test_the_family_can_be_asked_for() -> None:
     for loss in (WORST, f"worst[ {VOTES_MISSED} ]", MISSED):
         decision = decided(vote(loss, voters=2000, privacy=LINE, extra="options:\n  noise family randomised_winner"))
-        assert isinstance(decision.chosen.draw.lottery, RandomisedLargest)
+        assert decision.chosen.draw.rule is TURNED_WINNER
         assert decision.chosen.loss.exact
         assert Plan(decision.document()).verify().ok

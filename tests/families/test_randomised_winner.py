@@ -9,7 +9,8 @@ from math import exp
 import pytest
 
 from privspec.families.voting.rules import RULES, Draw, VotingTask, manipulation
-from privspec.model.voting import Borda, FirstChoice, Largest, RandomisedLargest, scores
+from privspec.kernel.laws.voting import PLURALITY, TURNED_WINNER
+from privspec.model.voting import Borda, FirstChoice, Lottery, scores
 from tests.families import voting_oracle as oracle
 from tests.families.voting_oracle import enumerated_ratio
 
@@ -29,7 +30,7 @@ def turned(odds: Fraction) -> oracle.Law:
 
 
 def test_the_law_has_two_values() -> None:
-    found = RandomisedLargest(Fraction(3))
+    found = Lottery(TURNED_WINNER, Fraction(3))
     assert found.law([Fraction(n) for n in (1, 4, 4, 0)]) == (
         Fraction(1, 6),
         Fraction(1, 2),
@@ -92,7 +93,7 @@ def test_the_odds_are_as_large_as_epsilon_allows(group: int) -> None:
 @pytest.mark.parametrize("points", [FirstChoice(ABCD[:2]), Borda(ABCD[:2])], ids=lambda p: p.name)
 def test_two_alternatives_are_strategy_proof(points: FirstChoice | Borda) -> None:
     """Every other ballot at every list of up to six, for voters of both orders."""
-    lottery = RandomisedLargest(Fraction(4))
+    lottery = Lottery(TURNED_WINNER, Fraction(4))
     for voters in range(6):
         for others in combinations_with_replacement(list(permutations(points.alternatives)), voters):
             for truth in permutations(points.alternatives):
@@ -106,11 +107,11 @@ def test_two_alternatives_are_strategy_proof(points: FirstChoice | Borda) -> Non
 @pytest.mark.parametrize("kind", [FirstChoice, Borda])
 def test_from_three_on_a_lie_can_pay(kind: type[FirstChoice] | type[Borda], m: int) -> None:
     points = kind(tuple("abcdefghi")[:m])
-    found = manipulation(RandomisedLargest(Fraction(4)), points)
+    found = manipulation(Lottery(TURNED_WINNER, Fraction(4)), points)
     assert found is not None
     order = [points.alternatives.index(a) for a in found.truth[: found.best]]
     for ballot, chance in ((found.truth, found.honest), (found.lie, found.lying)):
-        law = RandomisedLargest(Fraction(4)).law(scores(points, (*found.others, ballot)))
+        law = Lottery(TURNED_WINNER, Fraction(4)).law(scores(points, (*found.others, ballot)))
         assert sum(law[a] for a in order) == chance
     assert found.lying > found.honest
     kept = {p.name: p.holds for p in Draw("randomised_winner", Fraction(4)).properties(VotingTask(points))}
@@ -118,8 +119,8 @@ def test_from_three_on_a_lie_can_pay(kind: type[FirstChoice] | type[Borda], m: i
 
 
 def test_the_manipulation_of_the_note() -> None:
-    found = manipulation(RandomisedLargest(Fraction(4)), FirstChoice(ABCD[:3]))
-    plain = manipulation(Largest(), FirstChoice(ABCD[:3]))
+    found = manipulation(Lottery(TURNED_WINNER, Fraction(4)), FirstChoice(ABCD[:3]))
+    plain = manipulation(Lottery(PLURALITY), FirstChoice(ABCD[:3]))
     assert found is not None and plain is not None
     assert (
         (found.truth, found.others, found.lie)

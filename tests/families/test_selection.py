@@ -27,7 +27,7 @@ from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn, Listed, tables_of
-from privspec.model.voting import lottery_of
+from privspec.model.voting import Lottery
 from privspec.noise.samplers import SimulationRandomness
 from tests.plans import mutate
 
@@ -110,14 +110,14 @@ def test_laws_in_doubles_are_the_exact_ones():
             counts = random.integers(0, 4, 7)
             steps = drawn.scores(counts.tolist())
             assert steps_at(drawn, counts).tolist() == steps
-            exact = lottery_of(BY_NAME[family], drawn.base).law([Fraction(-one) for one in steps])
+            exact = Lottery(BY_NAME[family], drawn.base).law([Fraction(-one) for one in steps])
             assert law_of_draw(drawn, counts) == pytest.approx([float(p) for p in exact], abs=1e-12)
             # many tables side by side, fewer and more of them than answers
             for many in (2, 40):
                 tables = random.integers(0, 40, (many, 7))
                 together = law_of_draw(drawn, tables)
                 for table, law in zip(tables, together, strict=True):
-                    exact = lottery_of(BY_NAME[family], drawn.base).law(
+                    exact = Lottery(BY_NAME[family], drawn.base).law(
                         [Fraction(-one) for one in drawn.scores(table.tolist())]
                     )
                     assert law == pytest.approx([float(p) for p in exact], abs=1e-12)

@@ -17,8 +17,10 @@ from privspec.families.decision import Infeasible
 from privspec.families.family import compiler_of
 from privspec.families.voting import profiles as priced
 from privspec.families.voting.profiles import Averages
+from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, PERMUTE_AND_FLIP
+from privspec.kernel.laws.voting import PLURALITY as MOST_VOTES
 from privspec.manual import template_text
-from privspec.model.voting import Exponential, Largest, PermuteAndFlip, Proportional
+from privspec.model.voting import Lottery
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.problem.voting import beside
@@ -157,10 +159,14 @@ def test_averages_over_all_votes() -> None:
     """Every list of votes, one by one."""
     text = vote(f"E[ {VOTES_MISSED} ]", voters=4, background="vote ~ categorical([5, 3, 2])")
     system = system_of(text)
-    lotteries = (Proportional(), Largest(), Proportional())
+    lotteries = (Lottery(DUMMY_VOTES), Lottery(MOST_VOTES), Lottery(DUMMY_VOTES))
     forms = ("votes missed", "distance", "distance")
     bodies = [(beside(form, other),) for form, other in zip(forms, lotteries, strict=True)]
-    lotteries = [Proportional(Fraction(1, 2)), PermuteAndFlip(Fraction(3, 2)), Exponential(Fraction(2))]
+    lotteries = [
+        Lottery(DUMMY_VOTES, Fraction(1, 2)),
+        Lottery(PERMUTE_AND_FLIP, Fraction(3, 2)),
+        Lottery(EXPONENTIAL, Fraction(2)),
+    ]
     found = Averages(system).of(lotteries, bodies)
     shares = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)]
     for lottery, row in zip(lotteries, found, strict=True):
@@ -195,13 +201,13 @@ def test_drawn_votes_agree_with_all_votes(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_same_votes_are_drawn_every_time_and_time_is_limited() -> None:
     text = vote(f"E[ {VOTES_MISSED} ]", voters=10**5, background="vote ~ uniform")
     system = system_of(text)
-    body, told = (beside("votes missed", Proportional()),), []
-    first = Averages(system, None, lambda *step: told.append(step)).of([Exponential(Fraction(2))], [body])
-    again = Averages(system).of([Exponential(Fraction(2))], [body])
+    body, told = (beside("votes missed", Lottery(DUMMY_VOTES)),), []
+    first = Averages(system, None, lambda *step: told.append(step)).of([Lottery(EXPONENTIAL, Fraction(2))], [body])
+    again = Averages(system).of([Lottery(EXPONENTIAL, Fraction(2))], [body])
     assert first == again
     assert len(told) == 10
     with pytest.raises(OutOfTimeError):
-        Averages(system, deadline=0.0).of([Exponential(Fraction(2))], [body])
+        Averages(system, deadline=0.0).of([Lottery(EXPONENTIAL, Fraction(2))], [body])
 
 
 # --- the least epsilon ----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 
 from privspec.families.voting.profiles import Averages
 from privspec.families.voting.rules import RULES
-from privspec.model.voting import Proportional
+from privspec.kernel.laws.voting import DUMMY_VOTES
+from privspec.model.voting import Lottery
 from privspec.problem.voting import beside
 from tests.families.voting import VOTES_MISSED, system_of, vote
 
@@ -28,7 +29,7 @@ def test_expected_welfare_of_the_table(voters: int, m: int, epsilon: str, welfar
     line = f"O is {epsilon}-DP wrt vote, replacing one voter"
     text = vote(f"E[ {VOTES_MISSED} ]", voters=voters, ballots=f"{{{', '.join('abcd'[:m])}}}", privacy=line,
                 background="vote ~ uniform", extra="options:\n  noise family dictator")  # fmt: skip
-    system, missed = system_of(text), (beside("votes missed", Proportional()),)
+    system, missed = system_of(text), (beside("votes missed", Lottery(DUMMY_VOTES)),)
     shown = []
     for family in ("permute_and_flip", "exponential", "dictator", "local_dictator"):
         (rule,) = (r for r in RULES if r.family == family)

@@ -8,7 +8,8 @@ from itertools import combinations_with_replacement, permutations, product
 import pytest
 
 from privspec.families.voting.rules import Draw, VotingTask, manipulation
-from privspec.model.voting import Borda, FirstChoice, Largest, Points, scores
+from privspec.kernel.laws.voting import PLURALITY
+from privspec.model.voting import Borda, FirstChoice, Lottery, Points, scores
 
 ABC = ("a", "b", "c")
 ABCD = ("a", "b", "c", "d")
@@ -69,7 +70,7 @@ def test_the_manipulation_is_found_for_many_alternatives() -> None:
 
 
 def test_plurality_can_be_manipulated() -> None:
-    found = manipulation(Largest(), FirstChoice(ABC))
+    found = manipulation(Lottery(PLURALITY), FirstChoice(ABC))
     assert found is not None and (found.honest, found.lying) == (0, 1)
     # c > a > b beside b: b wins the tie against c, a would have won it
     assert (found.truth, found.others, found.lie) == (("c", "a", "b"), ("b",), "a")

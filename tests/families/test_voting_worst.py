@@ -12,33 +12,25 @@ import pytest
 from privspec.families.voting import profiles as priced
 from privspec.families.voting.choices import best_walks
 from privspec.families.voting.profiles import costs_at, laws, listed, rule_of, worst_case
+from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, ONE_REPORT, PERMUTE_AND_FLIP, PLURALITY, TURNED_WINNER
 from privspec.kernel.voting import Cost, least_cost
-from privspec.model.voting import (
-    Exponential,
-    Largest,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Proportional,
-    RandomisedLargest,
-    scores,
-)
+from privspec.model.voting import Lottery, scores
 from privspec.problem.voting import Costs, beside
 from tests.families.voting import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
-    Proportional(Fraction(3, 2)),
-    LocalPick(Fraction(5, 2)),
-    RandomisedLargest(Fraction(5, 2)),
-    RandomisedLargest(Fraction(20)),
-    Exponential(Fraction(4, 3)),
-    PermuteAndFlip(Fraction(4, 3)),
+    Lottery(DUMMY_VOTES, Fraction(3, 2)),
+    Lottery(ONE_REPORT, Fraction(5, 2)),
+    Lottery(TURNED_WINNER, Fraction(5, 2)),
+    Lottery(TURNED_WINNER, Fraction(20)),
+    Lottery(EXPONENTIAL, Fraction(4, 3)),
+    Lottery(PERMUTE_AND_FLIP, Fraction(4, 3)),
 )
 COSTS: Costs = (
-    beside("distance", Proportional()),
-    beside("distance", Largest()),
-    beside("mismatch", Largest()),
-    beside("votes missed", Proportional()),
+    beside("distance", Lottery(DUMMY_VOTES)),
+    beside("distance", Lottery(PLURALITY)),
+    beside("mismatch", Lottery(PLURALITY)),
+    beside("votes missed", Lottery(DUMMY_VOTES)),
 )
 
 
@@ -112,7 +104,7 @@ def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.M
 
 def test_where_nothing_is_known_a_bound_from_below() -> None:
     small, large = system_of(vote(voters=30)), system_of(vote(voters=2000))
-    lottery = Exponential(Fraction(11, 10))
+    lottery = Lottery(EXPONENTIAL, Fraction(11, 10))
     found = worst_case(small, lottery, one(COSTS[0]))
     sorted_counts = sum(1 for a in range(31) for b in range(a + 1) if 0 <= 30 - a - b <= b)
     assert found.exact and found.profiles == sorted_counts
@@ -125,7 +117,7 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
 # --- laws -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lottery", [*DRAWS, Largest(), Proportional()])
+@pytest.mark.parametrize("lottery", [*DRAWS, Lottery(PLURALITY), Lottery(DUMMY_VOTES)])
 def test_doubles_are_near_the_exact_laws(lottery: Lottery) -> None:
     profiles = [(3, 3, 1, 0), (7, 0, 0, 0), (0, 0, 0, 9), (2, 2, 2, 2), (10, 9, 1, 1)]
     found = laws(rule_of(lottery), np.array(profiles, dtype=float))
@@ -157,4 +149,4 @@ def test_the_bound_of_the_tables() -> None:
         vote(voters=10, privacy="O is 0.5-DP wrt vote, replacing one voter", extra="options:\n  noise family dictator")
     )
     dummies = 1 / Fraction(math.expm1(0.5))
-    assert round(float(worst_case(system, Proportional(dummies), one(COSTS[0])).value), 4) == 0.2108
+    assert round(float(worst_case(system, Lottery(DUMMY_VOTES, dummies), one(COSTS[0])).value), 4) == 0.2108

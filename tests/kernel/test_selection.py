@@ -32,7 +32,7 @@ from privspec.kernel.selection import (
     worst_ranks,
 )
 from privspec.kernel.worth.averages import Sought, averaged
-from privspec.model.voting import lottery_of
+from privspec.model.voting import Lottery
 from privspec.plan import Plan
 from tests.plans import mutate, solved_text
 
@@ -86,7 +86,7 @@ def neighbours(size, most, adding, records):
 
 
 def law(family, target, table, base=BASE):
-    return lottery_of(BY_NAME[family], base).law([Fraction(-one) for one in behind(target, list(table))])
+    return Lottery(BY_NAME[family], base).law([Fraction(-one) for one in behind(target, list(table))])
 
 
 SHARES = [Fraction(1, 2), Fraction(9, 10), Fraction(1, 3), Fraction(0), Fraction(1), None]
@@ -219,7 +219,7 @@ def test_the_worst_mean_shortfall(family):
     assert worst == pytest.approx(max(d * float(shortfall(family, BASE, size, d)) for d in range(1, 99)) / 2)
     for _ in range(300):
         steps = [0, *random.integers(0, 9, size - 1).tolist()]
-        chances = lottery_of(BY_NAME[family], BASE).law([Fraction(-one) for one in steps])
+        chances = Lottery(BY_NAME[family], BASE).law([Fraction(-one) for one in steps])
         assert float(sum(d * p for d, p in zip(steps, chances, strict=True))) / 2 <= worst * (1 + 1e-12)
 
 

@@ -78,7 +78,7 @@ def partial(m: int, places: int) -> Ballots:
 
 
 def lottery(rule: Rule) -> model.Lottery:
-    return model.lottery_of(BY_NAME[rule.family], rule.number)
+    return model.Lottery(BY_NAME[rule.family], rule.number)
 
 
 # --- laws and ratios ----------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def at(cost: Cost, law: model.Law, scores: model.Law) -> Fraction:
     whole = sum(scores, Fraction(0))
     if cost.form == "votes missed":
         return 1 - sum((p * s / whole for p, s in zip(law, scores, strict=True)), Fraction(0))
-    beside = model.lottery_of(COMPARED[cost.family], cost.number).law(scores)
+    beside = model.Lottery(COMPARED[cost.family], cost.number).law(scores)
     if cost.form == "distance":
         return sum((abs(p - q) for p, q in zip(law, beside, strict=True)), Fraction(0)) / 2
     return 1 - sum((p * q for p, q in zip(law, beside, strict=True)), Fraction(0))

@@ -11,31 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.model.voting import (
-    Borda,
-    Drawn,
-    Exponential,
-    FirstChoice,
-    Largest,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Proportional,
-    RandomisedLargest,
-    accepted,
-    scores,
-)
+from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, ONE_REPORT, PERMUTE_AND_FLIP, PLURALITY, TURNED_WINNER
+from privspec.model.voting import Borda, Drawn, FirstChoice, Lottery, accepted, scores
 
 A = ("north", "east", "south")
 BASES = st.fractions(min_value=1, max_value=8, max_denominator=16)
 COUNTS = st.lists(st.integers(0, 6).map(Fraction), min_size=1, max_size=4)
 LOTTERIES = st.one_of(
-    st.builds(Proportional, st.fractions(min_value=0, max_value=5, max_denominator=8)),
-    st.just(Largest()),
-    st.builds(Exponential, BASES),
-    st.builds(PermuteAndFlip, BASES),
-    st.builds(LocalPick, BASES),
-    st.builds(RandomisedLargest, BASES),
+    st.builds(Lottery, st.just(DUMMY_VOTES), st.fractions(min_value=0, max_value=5, max_denominator=8)),
+    st.just(Lottery(PLURALITY)),
+    st.builds(Lottery, st.just(EXPONENTIAL), BASES),
+    st.builds(Lottery, st.just(PERMUTE_AND_FLIP), BASES),
+    st.builds(Lottery, st.just(ONE_REPORT), BASES),
+    st.builds(Lottery, st.just(TURNED_WINNER), BASES),
 )
 
 
@@ -49,7 +37,7 @@ def test_every_law_sums_to_one(lottery: Lottery, counts: list[Fraction]) -> None
 
 @given(LOTTERIES, COUNTS, st.randoms(use_true_random=False))
 def test_no_alternative_is_favoured(lottery: Lottery, counts: list[Fraction], random: object) -> None:
-    if isinstance(lottery, Largest | RandomisedLargest):
+    if lottery.rule in (PLURALITY, TURNED_WINNER):
         counts = sorted(set(counts))  # ties go by order of declaration
     reverse = list(reversed(counts))
     assert lottery.law(reverse) == tuple(reversed(lottery.law(counts)))
@@ -70,7 +58,7 @@ def _played(base: Fraction, counts: Sequence[Fraction]) -> list[Fraction]:
 
 @given(BASES, COUNTS)
 def test_permute_and_flip_is_what_its_authors_wrote(base: Fraction, counts: list[Fraction]) -> None:
-    assert list(PermuteAndFlip(base).law(counts)) == _played(base, counts)
+    assert list(Lottery(PERMUTE_AND_FLIP, base).law(counts)) == _played(base, counts)
 
 
 @given(BASES, COUNTS)
@@ -78,7 +66,7 @@ def test_permute_and_flip_is_never_worse_than_exponential(base: Fraction, counts
     def short(lottery: Lottery) -> Fraction:
         return sum((p * (max(counts) - c) for p, c in zip(lottery.law(counts), counts, strict=True)), Fraction(0))
 
-    assert short(PermuteAndFlip(base)) <= short(Exponential(base))
+    assert short(Lottery(PERMUTE_AND_FLIP, base)) <= short(Lottery(EXPONENTIAL, base))
 
 
 @given(st.fractions(min_value=1, max_value=8, max_denominator=16), st.lists(st.sampled_from(A), min_size=1, max_size=4))
@@ -87,17 +75,24 @@ def test_local_pick_is_a_report_of_a_random_voter(ratio: Fraction, votes: list[s
         return (ratio if answer == vote else Fraction(1)) / (ratio + len(A) - 1)
 
     expected = tuple(sum((report(v, a) for v in votes), Fraction(0)) / len(votes) for a in A)
-    assert LocalPick(ratio).law(scores(FirstChoice(A), votes)) == expected
+    assert Lottery(ONE_REPORT, ratio).law(scores(FirstChoice(A), votes)) == expected
 
 
 def test_dummy_votes_are_votes() -> None:
     votes = ["north", "north", "south"]
     with_dummies = scores(FirstChoice(A), [*votes, *A, *A])
-    assert Proportional(Fraction(2)).law(scores(FirstChoice(A), votes)) == Proportional().law(with_dummies)
+    assert Lottery(DUMMY_VOTES, Fraction(2)).law(scores(FirstChoice(A), votes)) == Lottery(DUMMY_VOTES).law(
+        with_dummies
+    )
 
 
 def test_nobody_voted() -> None:
-    for lottery in (Proportional(), Proportional(Fraction(3)), LocalPick(Fraction(2)), Exponential(Fraction(2))):
+    for lottery in (
+        Lottery(DUMMY_VOTES),
+        Lottery(DUMMY_VOTES, Fraction(3)),
+        Lottery(ONE_REPORT, Fraction(2)),
+        Lottery(EXPONENTIAL, Fraction(2)),
+    ):
         assert lottery.law([Fraction(0)] * 4) == (Fraction(1, 4),) * 4
 
 
@@ -135,5 +130,5 @@ def test_powers_of_half_points_are_not_rational() -> None:
 
 
 def test_the_law_of_a_list_of_votes() -> None:
-    drawn = Drawn(FirstChoice(A), Proportional())
+    drawn = Drawn(FirstChoice(A), Lottery(DUMMY_VOTES))
     assert drawn.law(["north", "south", "south"]) == {"north": Fraction(1, 3), "east": 0, "south": Fraction(2, 3)}

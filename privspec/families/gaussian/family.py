@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import InternalError, PrivspecError, SpecError
+from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import LISTED, graded
 from privspec.families.decision import Decided, Infeasible, Unbounded, decimal_up, guarantee_head, increased, price
@@ -42,7 +42,7 @@ from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.elaborate import units_of
 from privspec.problem.linear_differences import StreamDifferences
-from privspec.problem.refusals import refuse_missing
+from privspec.problem.refusals import refuse_missing, without_loss
 from privspec.solvers.programs import NotSpecialError, SolverError, Unprotectable
 
 BYTES, SECONDS = 600, 2.5e-5
@@ -61,9 +61,7 @@ class Linear:
     def lower(self, model: Model) -> LinearSystem | Infeasible:
         """The linear system."""
         if model.loss is None:
-            raise SpecError.at(
-                model.source, model.spec.span, "PS0504", "there is no loss to minimise", help="add a loss: section"
-            )
+            raise without_loss(model).of_spec(model.source)
         found = lower(model)
         if not isinstance(found, Unbounded):
             return found

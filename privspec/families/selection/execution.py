@@ -27,7 +27,7 @@ from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.participation import ContributionBound
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
-from privspec.model.voting import lottery_of
+from privspec.model.voting import Lottery
 from privspec.noise.samplers import Randomness
 
 # --- reading --------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
             tables = tables_of(drawn.block)
             return [RowLaw.of(drawn.laws[tables.index(tuple(counts))], drawn.total).draw for counts in self.content]
         every = (drawn.scores(list(counts)) for counts in self.content)
-        lottery = lottery_of(BY_NAME[drawn.family], drawn.base)
+        lottery = Lottery(BY_NAME[drawn.family], drawn.base)
         return [sampler(lottery, [Fraction(-one) for one in steps]) for steps in every]
 
     def draw(self, randomness: Randomness) -> Drawn:

@@ -36,6 +36,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.model.values import Value, as_float, show
 from privspec.problem.elaborate import elaborate
+from privspec.problem.refusals import without_loss
 from privspec.problem.table_forms import Choice
 from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError
@@ -68,8 +69,7 @@ class Finite:
         Raises: SpecError, also for requirements that tables do not know.
         """
         if model.loss is None:
-            said = "there is no loss to minimise"
-            raise SpecError.at(model.source, model.spec.span, "PS0504", said, help="add a loss: section")
+            raise without_loss(model).of_spec(model.source)
         problem = elaborate(model)
         again = self.last is not None and self.last.problem.blocks == problem.blocks
         self.last = system = self.last.asked(problem) if again and self.last else TableSystem(problem)

@@ -86,8 +86,8 @@ FEW = 100_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CountedVotes(Lottery):
-    """A table of first choices as a lottery of so many voters: `rows` the law by the number of votes for each."""
+class CountedVotes:
+    """A table of first choices of so many voters: `rows` the law by the number of votes for each."""
 
     alternatives: tuple[Symbol, ...]
     voters: int
@@ -203,7 +203,9 @@ def _lie(table: CountedVotes, counts: tuple[int, ...], a: int, b: int, change: l
     others = tuple(n - (k == a) for k, n in enumerate(counts))
     ballots = tuple(item for item, n in zip(table.alternatives, others, strict=True) for _ in range(n))
     points = FirstChoice(table.alternatives)
-    found = max(gains(table, points, ballots, truth, (table.alternatives[b],)), key=lambda one: one.lying - one.honest)
+    found = max(
+        gains(table.law, points, ballots, truth, (table.alternatives[b],)), key=lambda one: one.lying - one.honest
+    )
     return found.describe(_votes(table, others) if ballots else "", "vote")
 
 

@@ -26,6 +26,7 @@ from privspec.execute.drawing import Labels, symbol
 from privspec.execute.keeper import given_for, refuse
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.laws import voting as rules
 from privspec.kernel.voting import Executed, read_executed
 from privspec.model import voting as lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
@@ -83,39 +84,38 @@ def draw(lottery: lotteries.Lottery, scores: Sequence[Fraction], randomness: Ran
     return sampler(lottery, scores)(randomness)
 
 
-@singledispatch
 def sampler(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Sampler:
     """Draws from the law of the lottery at these total points, exactly.
 
     Raises: ValueError where powers of whole and half points would be compared.
     """
-    return weighted(lottery.law(scores))
+    return _sampler(lottery.rule, lottery.number, scores)
 
 
-@sampler.register
-def _(lottery: lotteries.Proportional, scores: Sequence[Fraction]) -> Sampler:
-    """One uniform integer below the points and dummies of all together."""
-    return weighted([score + lottery.dummies for score in scores])
+@singledispatch
+def _sampler(rule: rules.VotingRule, number: Fraction, scores: Sequence[Fraction]) -> Sampler:
+    """One uniform integer below the weights of all together."""
+    return weighted(rule.weights(number, tuple(scores)))
 
 
-@sampler.register
-def _(lottery: lotteries.Largest, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
+@_sampler.register
+def _(rule: rules.Plurality, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Without chance."""
     winner = list(scores).index(max(scores))
     return lambda _: winner
 
 
-@sampler.register
-def _(lottery: lotteries.RandomisedLargest, scores: Sequence[Fraction]) -> Sampler:
+@_sampler.register
+def _(rule: rules.TurnedWinner, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """The answer that the winner would give."""
     winner, size = list(scores).index(max(scores)), len(scores)
-    return lambda randomness: report(lottery.ratio, winner, size, randomness)
+    return lambda randomness: report(number, winner, size, randomness)
 
 
-@sampler.register
-def _(lottery: lotteries.Exponential, scores: Sequence[Fraction]) -> Sampler:
+@_sampler.register
+def _(rule: rules.Exponential, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Rejection from the uniform law: at least one alternative in m is kept for certain."""
-    coins = [Coin.of(lottery.base, gap) for gap in gaps_of(scores)]
+    coins = [Coin.of(number, gap) for gap in gaps_of(scores)]
 
     def drawn(randomness: Randomness) -> int:
         while not coins[chosen := randomness.below(len(coins))].toss(randomness):
@@ -125,10 +125,10 @@ def _(lottery: lotteries.Exponential, scores: Sequence[Fraction]) -> Sampler:
     return drawn
 
 
-@sampler.register
-def _(lottery: lotteries.PermuteAndFlip, scores: Sequence[Fraction]) -> Sampler:
+@_sampler.register
+def _(rule: rules.PermuteAndFlip, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Visit in random order and take the first that its coin accepts; one with the most points is always accepted."""
-    coins = [Coin.of(lottery.base, gap) for gap in gaps_of(scores)]
+    coins = [Coin.of(number, gap) for gap in gaps_of(scores)]
 
     def drawn(randomness: Randomness) -> int:
         waiting = list(range(len(coins)))
@@ -143,13 +143,13 @@ def _(lottery: lotteries.PermuteAndFlip, scores: Sequence[Fraction]) -> Sampler:
     return drawn
 
 
-@sampler.register
-def _(lottery: lotteries.LocalPick, scores: Sequence[Fraction]) -> Sampler:
+@_sampler.register
+def _(rule: rules.OneReport, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """A ballot drawn at random, and the report that its voter would have made: the others need not be made."""
     if not any(scores):
         return weighted(scores)
     ballot, size = weighted(scores), len(scores)
-    return lambda randomness: report(lottery.ratio, ballot(randomness), size, randomness)
+    return lambda randomness: report(number, ballot(randomness), size, randomness)
 
 
 def report(ratio: Fraction, truth: int, size: int, randomness: Randomness) -> int:
@@ -242,7 +242,7 @@ class VotingMechanism(family.FamilyMechanism):
         return cls(
             Form(vote.source, vote.party, alternatives, least, ballots.places, found.drops),
             (lotteries.Borda if ballots.borda else lotteries.FirstChoice)(alternatives),
-            lotteries.lottery_of(rule.rule, rule.number),
+            lotteries.Lottery(rule.rule, rule.number),
             vote.public_voters,
             vote.output,
             Labels.read([vote.output], ballots.alternatives),
@@ -303,7 +303,7 @@ class VotingMechanism(family.FamilyMechanism):
 
     @property
     def by_messages(self) -> bool:
-        return isinstance(self.lottery, lotteries.LocalPick)
+        return self.lottery.rule.reported
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """One voter's part of a run: a report that is private by itself.
@@ -374,7 +374,7 @@ class PartyMechanism(family.Mechanism):
     """The plan for one voter: randomised response to the own first choice."""
 
     whole: VotingMechanism
-    lottery: lotteries.LocalPick
+    lottery: lotteries.Lottery
     party: str
     index: str
 
@@ -411,7 +411,7 @@ class PartyMechanism(family.Mechanism):
             assert isinstance(secret, _OneVoter)
             truth = secret.choice
         randomness, size = SimulationRandomness(asked.seed), len(self.whole.form.alternatives)
-        drawn = [report(self.lottery.ratio, truth, size, randomness) for _ in range(asked.repetitions)]
+        drawn = [report(self.lottery.number, truth, size, randomness) for _ in range(asked.repetitions)]
         return np.take(self.whole.labels.figures(), drawn, axis=0)
 
 
@@ -423,7 +423,7 @@ class _OneVoter(family.Secret):
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         whole = self.mechanism.whole
-        answer = report(self.mechanism.lottery.ratio, self.choice, len(whole.form.alternatives), randomness)
+        answer = report(self.mechanism.lottery.number, self.choice, len(whole.form.alternatives), randomness)
         who = np.array([self.mechanism.party], dtype=object)
         return family.Drawn({self.mechanism.index: who, family.MESSAGE: whole.winners[[answer]]})
 
@@ -453,8 +453,8 @@ def combine(whole: VotingMechanism, digest: str, messages: Sequence[Mapping[str,
     return family.Drawn({whole.output: np.asarray(whole.winners[winner])})
 
 
-def _local(whole: VotingMechanism) -> tuple[lotteries.LocalPick, str]:
-    if not isinstance(whole.lottery, lotteries.LocalPick) or whole.form.party is None:
+def _local(whole: VotingMechanism) -> tuple[lotteries.Lottery, str]:
+    if not whole.by_messages or whole.form.party is None:
         _no_messages()
     return whole.lottery, whole.form.party
 

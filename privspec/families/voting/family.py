@@ -32,11 +32,11 @@ from privspec.families.voting.papers import Condition, EachSupported, LeastShare
 from privspec.families.voting.plans import Figures, Judged, calibrated, forbidden, judge, spent
 from privspec.families.voting.profiles import Averages, Estimate, worst_case
 from privspec.families.voting.rules import DICTATOR, RULES, WITHOUT, Draw, Promise, VotingSystem, lower
-from privspec.kernel.laws.voting import VOTING
+from privspec.kernel.laws.voting import DUMMY_VOTES, VOTING
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 from privspec.model.values import show
-from privspec.model.voting import Proportional
+from privspec.model.voting import Lottery
 from privspec.problem.voting import LISTED, Limit, beside
 
 
@@ -377,7 +377,7 @@ def _distance(system: VotingSystem, limit: Limit) -> Iterator[Relaxation]:
     found = calibrated(system, DICTATOR, epsilons)
     if not found.admissible or found.draw is None:
         return
-    reached = worst_case(system, found.draw.lottery, (beside("distance", Proportional()),))
+    reached = worst_case(system, found.draw.lottery, (beside("distance", Lottery(DUMMY_VOTES)),))
     rounded = _up(reached.value, 4)
     loss = float(most) if system.chosen is not None else None
     reached_at = f"epsilon = {show(max(epsilons))}"

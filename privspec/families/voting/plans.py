@@ -10,10 +10,10 @@ from itertools import accumulate, product
 from privspec.core.records import dataclass, replace
 from privspec.families.voting.profiles import Averages, Estimate, rule_of, worst_case
 from privspec.families.voting.rules import WITHOUT, Draw, Promise, Property, Rule, VotingSystem
-from privspec.kernel.laws.voting import OFF, Scores
+from privspec.kernel.laws.voting import DUMMY_VOTES, OFF, Scores
 from privspec.kernel.voting import Total
 from privspec.model.values import show
-from privspec.model.voting import Lottery, Proportional
+from privspec.model.voting import Lottery
 from privspec.problem.voting import Costs, Limit, beside
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
@@ -83,7 +83,7 @@ def _with(given: Scores, ballot: Scores) -> Scores:
 
 # --- Every rule of private voting at a spec: what it draws, whether the spec allows it, and wha
 
-SHARES: Costs = (beside("votes missed", Proportional()),)
+SHARES: Costs = (beside("votes missed", Lottery(DUMMY_VOTES)),)
 """One less the share of first choices that the winner has."""
 
 

@@ -19,6 +19,7 @@ from privspec.core.records import dataclass
 from privspec.families.voting.rules import VotingSystem
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.voting import (
+    PLURALITY,
     ByPowers,
     DummyVotes,
     OneReport,
@@ -29,7 +30,7 @@ from privspec.kernel.laws.voting import (
     VotingRule,
 )
 from privspec.kernel.voting import RuleAt, totals
-from privspec.model.voting import Largest, Lottery
+from privspec.model.voting import Lottery
 from privspec.problem.voting import BallotLaw, Costs, beside
 from privspec.solvers.programs import OutOfTimeError, Watch
 
@@ -226,7 +227,7 @@ def _telling(system: VotingSystem) -> Iterator[list[float]]:
         for other in (second, third):
             yield [fewer * b + (voters - fewer) * a for a, b in zip(first, other, strict=True)]
     if not system.votes.ballots.borda:
-        for one in beside("mismatch", Largest()).worst(rule_of(Largest()), system.votes):
+        for one in beside("mismatch", Lottery(PLURALITY)).worst(RuleAt(PLURALITY), system.votes):
             yield [float(v) for v in one]
 
 

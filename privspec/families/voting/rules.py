@@ -26,6 +26,7 @@ from privspec.kernel.laws.voting import (
     EXPONENTIAL,
     ONE_REPORT,
     PERMUTE_AND_FLIP,
+    PLURALITY,
     TURNED_WINNER,
     Ballots,
     VotingRule,
@@ -39,11 +40,9 @@ from privspec.model.values import Symbol, show
 from privspec.model.voting import (
     Ballot,
     FirstChoice,
-    Largest,
+    Law,
     Lottery,
     Points,
-    RandomisedLargest,
-    lottery_of,
     scores,
 )
 from privspec.problem.elaborate import obligation_of
@@ -121,12 +120,12 @@ def manipulation(lottery: Lottery, points: Points, most: int = 3) -> Manipulatio
     For more than four alternatives only ballots that agree beyond the first three are tried.
     """
     ballots = _tried(points)
-    first_wins_ties = isinstance(lottery, Largest | RandomisedLargest)
+    first_wins_ties = lottery.rule in (PLURALITY, TURNED_WINNER)
     truths = _truths(points.alternatives) if first_wins_ties else (points.alternatives,)
     for voters in range(most):
         for others in combinations_with_replacement(ballots, voters):
             for truth in truths:
-                found = next(gains(lottery, points, others, truth, ballots), None)
+                found = next(gains(lottery.law, points, others, truth, ballots), None)
                 if found is not None:
                     return found
     return None
@@ -146,13 +145,17 @@ def _tried(points: Points) -> tuple[Ballot, ...]:
 
 
 def gains(
-    lottery: Lottery, points: Points, others: Sequence[Ballot], truth: tuple[Symbol, ...], ballots: Sequence[Ballot]
+    law_of: Callable[[Sequence[Fraction]], Law],
+    points: Points,
+    others: Sequence[Ballot],
+    truth: tuple[Symbol, ...],
+    ballots: Sequence[Ballot],
 ) -> Iterator[Manipulation]:
     """Every lie of the voter that pays for some number of best alternatives."""
     order = [points.alternatives.index(a) for a in truth]
 
     def best(ballot: Ballot) -> list[Fraction]:
-        law = lottery.law(scores(points, (*others, ballot)))
+        law = law_of(scores(points, (*others, ballot)))
         sums, total = [], Fraction(0)
         for a in order:
             total += law[a]
@@ -350,7 +353,7 @@ class Draw:
     @property
     def lottery(self) -> Lottery:
         """The exact law of the winner."""
-        return lottery_of(self.rule, self.number)
+        return Lottery(self.rule, self.number)
 
     def ratio(self, task: VotingTask, *, seen: bool = False) -> Fraction:
         """No probability of two neighbours of the task has a larger ratio; over all sizes where voters come and go.

@@ -50,7 +50,8 @@ from privspec.families.voting.joint_draw.transcript import (
     unreadable,
     verify_transcript,
 )
-from privspec.model.voting import FirstChoice, Proportional
+from privspec.kernel.laws.voting import DUMMY_VOTES
+from privspec.model.voting import FirstChoice
 from privspec.noise.samplers import Randomness, SystemRandomness
 
 if TYPE_CHECKING:
@@ -339,15 +340,14 @@ class JointMechanism(Mechanism):
         """
         if not isinstance(mechanism, VotingMechanism):
             refuse_joint_draw("its mechanism draws no winner")
-        lottery = mechanism.lottery
-        if not isinstance(lottery, Proportional) or not isinstance(mechanism.points, FirstChoice):
+        if mechanism.lottery.rule is not DUMMY_VOTES or not isinstance(mechanism.points, FirstChoice):
             refuse_joint_draw("its winner is not drawn in proportion to first choices")
         if mechanism.voters is None:
             refuse_joint_draw("its number of voters is secret, and a transcript shows it")
         if not private:
             raise UsageError.of("PS0851", "a joint draw takes its numbers from the operating system: no seed")
         need_pynacl()
-        return cls(mechanism, terms_of(mechanism, mechanism.voters, lottery), digest, transcript)
+        return cls(mechanism, terms_of(mechanism, mechanism.voters), digest, transcript)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -392,12 +392,12 @@ class _Assembly(Secret):
         return Drawn({whole.output: np.asarray(whole.winners[terms.alternatives.index(outcome.winner)])})
 
 
-def terms_of(mechanism: VotingMechanism, voters: int, lottery: Proportional) -> Terms:
+def terms_of(mechanism: VotingMechanism, voters: int) -> Terms:
     """The terms of a plan's joint draw.
 
     Raises: UsageError PS0851.
     """
-    return Terms(tuple(str(winner) for winner in mechanism.winners), voters, lottery.dummies)
+    return Terms(tuple(str(winner) for winner in mechanism.winners), voters, mechanism.lottery.number)
 
 
 def read_transcript(
