@@ -28,7 +28,7 @@ TOKENS = {
     "language": 28_000,
     "model": 103_590,
     "noise": 10_500,
-    "problem": 76_960,
+    "problem": 76_870,
     "solvers": 76_330,
     "top": 26_000,
 }
