@@ -206,7 +206,7 @@ class ExponentialRule(Rule):
     rule: ClassVar[VotingRule] = EXPONENTIAL
     title: ClassVar[str] = "exponential mechanism"
     named: ClassVar[str] = "base"
-    noise_free: ClassVar[Lottery] = Lottery(PLURALITY)
+    noise_free = Lottery(PLURALITY)
     without: ClassVar[str] = "plurality without noise"
 
     def brief(self, vote: Vote) -> str:
@@ -272,7 +272,7 @@ class RandomisedWinner(Response):
     title: ClassVar[str] = "randomised response of the winner"
     named: ClassVar[str] = "how many times as likely the candidate with most votes is as each other"
     rule: ClassVar[VotingRule] = TURNED_WINNER
-    noise_free: ClassVar[Lottery] = Lottery(PLURALITY)
+    noise_free = Lottery(PLURALITY)
     without: ClassVar[str] = "plurality without noise"
     adds_up: ClassVar[bool] = False
 
