@@ -12,7 +12,7 @@ from privspec.explain.facts import MechanismFact, run_command, typical
 from privspec.explain.messages import phrase
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.explain.questions import Question, of_report
-from privspec.kernel.frequencies import Frequencies, FrequencyBlock, Sets, read_frequencies
+from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets, read_frequencies
 from privspec.stated import Stated
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.messages import phrase
 from privspec.explain.quantities import UP, Quantity, exact, rounded, ungrouped
 from privspec.explain.questions import Question, Step, how_near, of_report, took_part, which_answer
-from privspec.kernel.cells import CellBlock, read_cells
 from privspec.kernel.points import PointBlock, read_points
+from privspec.kernel.reports import CellBlock, read_cells
 from privspec.kernel.trust import NOBODY
 from privspec.stated import Stated
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.problem import AskedMeasure, Guarantee, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
-from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
+from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.reports import ReportRules, guarantees_of
 from privspec.kernel.terms import Pick
-from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.kernel.worth import judge_worth
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
@@ -231,54 +230,6 @@ def least_loss(block: PointBlock, metric: str, epsilon: Fraction) -> Fraction:
 def units_of(block: PointBlock) -> str:
     """The units of the loss."""
     return f"{'squared ' * (block.error.power == 2)}units of {block.source}"
-
-
-# --- reports of any kind, each of one party's own ---------------------------------------------------------
-
-
-class ReportRules(Rules):
-    """How plans are judged of reports that are each `of` one thing that a party holds, and drawn by itself."""
-
-    of = ""
-    trusts: tuple[str, ...] = (CURATOR.name, NOBODY.name)
-
-    def view(self, case: PlanUnderCheck, block: Any) -> None:
-        """Each report is of one party's own, whoever is trusted with that."""
-        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-        if held != [(block.source, block.party)] or trust not in self.trusts:
-            raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one {self.of or block.party} alone, under trust {trust}")
-
-    def reach(
-        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        """What a report lets through of all that it is about, where that is what may move."""
-        witness.same(None)
-        block, epsilon, (unit,) = executed.block, executed.epsilon(), view.units
-        kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
-        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
-            return None
-        return {"epsilon": epsilon, "delta": Fraction(0)}
-
-
-def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
-    """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
-
-    Args: each, of how many parties a line may have figures of their own; 0 where none may.
-    """
-    found = read_guarantees(case.guarantees, case.frame)
-    for one in found:
-        asked = one.obligation
-        (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
-        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
-        fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
-        own = asked.measure.each
-        known = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
-        if more or not about or not fits or not known:
-            raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
-    if not found:
-        raise Refused("no line asks for privacy")
-    return found
 
 
 # --- plans -----------------------------------------------------------------------------------------------

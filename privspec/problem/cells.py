@@ -15,7 +15,7 @@ from typing import Any
 from flint import arb, ctx
 
 from privspec.core.records import dataclass
-from privspec.kernel import cells as judged
+from privspec.kernel import reports as judged
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.language.spelling import spell

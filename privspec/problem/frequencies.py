@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.core.records import dataclass
-from privspec.kernel import frequencies as judged
-from privspec.kernel.frequencies import MOST_PARTIES, MOST_VALUES, Accuracy
+from privspec.kernel import reports as judged
 from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -19,7 +19,7 @@ from privspec.execute.family import mechanism_of, simulate
 from privspec.execute.run import _combine as combine
 from privspec.execute.run import _run as run
 from privspec.families.number.set_execution import choices, supports
-from privspec.kernel.frequencies import FrequencyBlock, Sets
+from privspec.kernel.reports import FrequencyBlock, Sets
 from privspec.manual import template_text
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.plan import Plan

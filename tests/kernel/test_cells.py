@@ -12,8 +12,8 @@ from privspec.solvers.listed import cell_reports
 from scipy import integrate, stats
 
 from privspec.kernel import judge
-from privspec.kernel.cells import CellBlock, lower_bound, read_cells
 from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.reports import CellBlock, lower_bound, read_cells
 from tests.plans import mutate, solved, solved_text
 
 SPEC = """spec cells

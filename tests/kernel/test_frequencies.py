@@ -12,7 +12,7 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.frequencies import (
+from privspec.kernel.reports import (
     FrequencyBlock,
     Sets,
     best_subset,

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize, nnls
 
 from privspec.core.spans import Source
-from privspec.kernel.cells import CellBlock
-from privspec.kernel.cells import lower_bound as cells_bound
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation, Unit, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.reports import CellBlock
+from privspec.kernel.reports import lower_bound as cells_bound
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, least, read_witness, tables_of
 from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Amount, Task

@@ -25,9 +25,9 @@ from privspec.execute.drawing import Labels, RowLaw, TableLaw, draw_each
 from privspec.execute.family import BlockSecret, Drawn, LocalReports, RunContext, Simulation
 from privspec.execute.keeper import given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
-from privspec.kernel.cells import CellBlock, Cells, read_cells
 from privspec.kernel.core.problem import Data
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
+from privspec.kernel.reports import CellBlock, Cells, read_cells
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.model.graph import Model
 from privspec.model.values import show

@@ -39,26 +39,31 @@ from privspec.families.decision import (
     ranked,
 )
 from privspec.families.family import Settings
-from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.frequencies import (
-    AMONG,
-    Frequencies,
-    FrequencyBlock,
-    Sets,
-    best_subset,
-    least_loss,
-    least_of_all,
-)
-from privspec.kernel.frequencies import NOTE as SETS_NOTE
-from privspec.kernel.frequencies import units_of as units
 from privspec.kernel.points import CLASSES as ONE_LAW
 from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached, read_points
 from privspec.kernel.points import NOTE as POINTS_NOTE
 from privspec.kernel.points import Points as Executed
 from privspec.kernel.points import least_loss as least_point_loss
 from privspec.kernel.points import units_of as point_units
+from privspec.kernel.reports import (
+    AMONG,
+    CELLS_NOTE,
+    OF_NUMBERS,
+    SETS_NOTE,
+    CellBlock,
+    Cells,
+    Frequencies,
+    FrequencyBlock,
+    Sets,
+    best_subset,
+    least_loss,
+    least_of_all,
+    lower_bound,
+    units_of_cells,
+    units_of_counts,
+)
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
@@ -131,8 +136,8 @@ class Reports:
             lambda: _cells_stated(model, cells) | {"claims": {"bound": witness}},
             # no mechanism that sees the number itself has less
             lambda: lower_bound(block, epsilon, JsonNode(witness, "bound")),
-            CLASSES[1],
-            units_of(block),
+            OF_NUMBERS[1],
+            units_of_cells(block),
             "worst" if block.costs is None else "expected",
             others,
             lambda: system.priced(lambda more: float(best_cells(block, more)[0].loss()), loss),
@@ -219,7 +224,7 @@ def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
     block, ratio = cells.block, cells.epsilon() or Fraction(0)
     entries = tuple(entry for row in cells.rows for entry in row)
     table = Numbers((block.cells, len(block.values)), Fraction(1, cells.total), entries)
-    guarantees = [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)]
+    guarantees = [promised(line, number, ratio, CELLS_NOTE) for number, line in enumerate(model.requirements)]
     return {"mechanism": {"family": "cells", "table": table.to_json()}, "guarantees": guarantees}
 
 
@@ -260,7 +265,7 @@ class Histograms:
             # no unbiased estimate from reports has less
             lambda: least_loss(block, system.epsilon) if limits is None else least_of_all(block, list(limits)),
             AMONG,
-            units(block),
+            units_of_counts(block),
             block.kind,
             tuple(_beside_sets(system, found)) if settings.alternatives else (),
             lambda: system.priced(lambda more: float(best_sets(block, more).error(block.weight)), loss),

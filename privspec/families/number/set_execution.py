@@ -23,7 +23,7 @@ from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.families.number.report_execution import Reports
 from privspec.kernel.core.problem import Data
-from privspec.kernel.frequencies import Frequencies, FrequencyBlock, Sets, read_frequencies
+from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets, read_frequencies
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness
 

@@ -1,0 +1,487 @@
+"""Reports of finitely many values, each of one party's own, drawn by itself: of a real number, or of one of k values.
+
+Of a real number a report is drawn by a row of exact probabilities for each cell that the number may lie in. Where it
+costs more the farther it is from the number, the order of its values by cost changes only at the middles of two of
+them. A mechanism of pure epsilon needs no more cells than these ends make: the bound here is about every mechanism that
+sees the number itself (noise/notes/real-cells.md).
+
+How many people hold each of k values: each reports a set of values. The own value is in the set with one exact chance,
+the other values of the set are a uniform choice of all others. What is released is the only estimate that is linear in
+how many sets hold each value, and unbiased. No unbiased estimate from a report of each person has less error than the
+best size of set (noise/notes/local-histograms.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from privspec.kernel.changes import Anything, Rows
+from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
+from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, read
+from privspec.kernel.laws.subsets import SetOfValues
+from privspec.kernel.measures import PURE_MEASURES, Measure
+from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.terms import Pick, Table
+from privspec.kernel.trust import CURATOR, NOBODY
+from privspec.kernel.worth import judge_worth
+
+CELLS_NOTE, SETS_NOTE = "real-cells", "local-histograms"
+OF_NUMBERS = ("", "all mechanisms that see the number itself")
+AMONG = "all unbiased estimates from one report of each party"
+KINDS = ("expected", "worst")
+WORDS = {"FrequencyBlock.kind": KINDS}
+MOST_VALUES = 1_000_000
+MOST_PARTIES = 100_000_000
+
+
+class ReportRules(Rules):
+    """How plans are judged of reports that are each `of` one thing that a party holds, and drawn by itself."""
+
+    of = ""
+    trusts: tuple[str, ...] = (CURATOR.name, NOBODY.name)
+
+    def view(self, case: PlanUnderCheck, block: Any) -> None:
+        """Each report is of one party's own, whoever is trusted with that."""
+        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
+        if held != [(block.source, block.party)] or trust not in self.trusts:
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"each report is of one {self.of or block.party} alone, under trust {trust}")
+
+    def reach(
+        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
+        """What a report lets through of all that it is about, where that is what may move."""
+        witness.same(None)
+        block, epsilon, (unit,) = executed.block, executed.epsilon(), view.units
+        kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
+        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
+            return None
+        return {"epsilon": epsilon, "delta": Fraction(0)}
+
+
+def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
+    """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
+
+    Args: each, of how many parties a line may have figures of their own; 0 where none may.
+    """
+    found = read_guarantees(case.guarantees, case.frame)
+    for one in found:
+        asked = one.obligation
+        (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
+        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
+        fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
+        own = asked.measure.each
+        known = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
+        if more or not about or not fits or not known:
+            raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
+    if not found:
+        raise Refused("no line asks for privacy")
+    return found
+
+
+# --- cells of a real number ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CellBlock:
+    """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
+
+    `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report
+    costs, times the probability of the cell, all times 1 / weight; None where the loss is that at the worst number.
+    """
+
+    FORM = "cells"
+
+    source: str
+    output: str
+    party: str | None
+    count: Positive
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+    ends: tuple[Fraction, ...]
+    power: Positive
+    weight: Size
+    expression: str
+    costs: Grid | None
+
+    def __post_init__(self) -> None:
+        ordered = all(list(some) == sorted(set(some)) for some in (self.values, self.ends))
+        if not ordered or len(self.values) < 2 or len(self.ends) < 2 or not self.weight or self.power > 2:
+            raise Refused("has values or cells that are not in order, or an error that is not known")
+        known, (low, *_, high) = set(self.ends), self.ends
+        middles = ((a + b) / 2 for i, a in enumerate(self.values) for b in self.values[:i])
+        if any(low < middle < high and middle not in known for middle in middles):
+            raise Refused("has a cell in which one value becomes nearer than another")
+        if prod(self.shape) != self.count or (self.count > 1 and self.party is None):
+            raise Refused("has numbers that are nobody's")
+        wide = [len(row) for row in self.costs.rows] if self.costs is not None else []
+        if self.costs is not None and wide != [len(self.values)] * self.cells:
+            raise Refused("has costs of other cells or values")
+
+    @property
+    def cells(self) -> int:
+        return len(self.ends) - 1
+
+    def cell(self, number: Fraction) -> int:
+        """Where a number lies; an end belongs to the cell above it."""
+        return min(max(sum(end <= number for end in self.ends) - 1, 0), self.cells - 1)
+
+    def errors(self, number: Fraction) -> list[Fraction]:
+        """What each value costs at a number, without the weight."""
+        return [abs(value - number) ** self.power for value in self.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells(OneOutput):
+    """What is executed: the cell of the number picks a row; `rows` are whole numbers of one sum, `total`."""
+
+    block: CellBlock
+    rows: tuple[tuple[int, ...], ...]
+    total: int
+
+    def loss(self) -> Fraction:
+        """By the law of the number, or at the worst one: within a cell it is convex in the number."""
+        block = self.block
+        if block.costs is not None:
+            pairs = zip(self.rows, block.costs.rows, strict=True)
+            whole = sum(chance * cost for row, costs in pairs for chance, cost in zip(row, costs, strict=True))
+            return block.weight * block.costs.unit * whole / self.total
+        worst = max(
+            sum(chance * error for chance, error in zip(row, block.errors(number), strict=True))
+            for cell, row in enumerate(self.rows)
+            for number in block.ends[cell : cell + 2]
+        )
+        return block.weight * worst / self.total
+
+    @property
+    def term(self) -> Table:
+        """A report of the cell, as a row of a table."""
+        return Table(self.rows, self.total, ((self.block.output, tuple(range(len(self.block.values)))),))
+
+    @property
+    def change(self) -> Rows:
+        """A number may move from any cell to any other."""
+        return Rows((), (tuple(range(self.block.cells)),))
+
+    def epsilon(self) -> Fraction | None:
+        """The logarithm of the largest ratio of two chances of one report, rounded up; None where it has no limit."""
+        return epsilon_of(self.term, self.change)
+
+
+def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
+    """What a plan executes for a block."""
+    found = read(CellBlock, block)
+    family, table = mechanism.fields("family", "table")
+    family.same("cells")
+    drawn = table.array(found.cells, len(found.values))
+    rows = tuple(map(tuple, drawn.rows))
+    if any(min(row) < 0 or sum(row) * drawn.unit != 1 for row in rows):
+        raise table.wrong("has a row that is no law: its chances do not add up to one")
+    return Cells(found, rows, sum(rows[0]))
+
+
+def lower_bound(block: CellBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:
+    """What multipliers prove of every mechanism of pure epsilon.
+
+    With least chances m_y every chance is between m_y and R m_y, R = e^epsilon, and the m_y add up to at most one. For
+    any multiplier l of "a row adds up to one", a row costs at least l plus the sum over y of m_y times the least of
+    (cost - l) u, u from 1 to R.
+    """
+    rows, ends = witness.fields("rows", "ends")
+    multipliers = [Fraction(item.double()) for item in rows.items(block.cells)]
+    ratio = exp_up(epsilon)
+    if block.costs is not None:
+        ends.same(None)
+        costs = [[Fraction(entry) * block.costs.unit for entry in row] for row in block.costs.rows]
+    else:
+        weights = [[Fraction(one.double()) for one in pair.items(2)] for pair in ends.items(block.cells)]
+        whole = sum(map(sum, weights))
+        if min(map(min, weights)) < 0 or not whole:
+            raise ends.wrong("are no weights of numbers")
+        errors = [block.errors(number) for number in block.ends]
+        costs = [
+            [(low * a + high * b) / whole for a, b in zip(errors[cell], errors[cell + 1], strict=True)]
+            for cell, (low, high) in enumerate(weights)
+        ]
+    reduced = [Fraction(0)] * len(block.values)
+    for row, multiplier in zip(costs, multipliers, strict=True):
+        for y, cost in enumerate(row):
+            reduced[y] += (cost - multiplier) * (1 if cost >= multiplier else ratio)
+    return block.weight * (sum(multipliers, Fraction(0)) + min(min(reduced), Fraction(0)))
+
+
+def units_of_cells(block: CellBlock) -> str:
+    """The units of the loss."""
+    return f"{'squared ' * (block.power == 2)}units of {block.source}"
+
+
+class CellRules(ReportRules):
+    """How plans about finite reports of real numbers are judged."""
+
+    of = "number"
+
+    def privacy(self, case: PlanUnderCheck) -> Cells:
+        cells = read_cells(case.block, case.mechanism)
+        block = cells.block
+        self.view(case, block)
+        case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
+        text = "the cell of a number is a function of that number alone: it costs no privacy"
+        case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
+        promises = [
+            Promise(one, (Question(cells.change, one.asked, one.achieved),), (CELLS_NOTE,), "epsilon {:.8g}")
+            for one in guarantees_of(case, block, PURE_MEASURES)
+        ]
+        judge_promises(case, cells.term, promises)
+        return cells
+
+    def judge(self, case: PlanUnderCheck) -> Cells:
+        cells = self.privacy(case)
+        block = cells.block
+        (bound,) = case.claims.fields(optional=("bound",))
+        strictest = min(one.measure.figures({})["epsilon"] for one in case.frame.obligations)
+        derived = None if bound.absent else lower_bound(block, strictest, bound)
+        words = [block.expression, units_of_cells(block), "worst" if block.costs is None else "expected"]
+        judge_worth(case, cells.loss(), derived, OF_NUMBERS[derived is not None :], "such mechanism", words)
+        return cells
+
+
+# --- sets of values -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """A line that asks for `weight` times the sum of the squared errors of all counts to be `bound` at most."""
+
+    weight: Size
+    bound: Fraction
+    line: Whole
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyBlock:
+    """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
+
+    Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
+    the counts; the loss is `weight` times the sum of its squared errors. With a `group` of values, by their places, the
+    output is how many hold one of these, and all that a report is about is whether the value is one.
+    """
+
+    FORM = "frequencies"
+
+    source: str
+    output: str
+    party: str
+    count: Positive
+    values: Positive
+    listed: tuple[str, ...]
+    lower: Fraction | None
+    step: Fraction | None
+    group: tuple[int, ...] | None
+    scale: Size
+    weight: Size
+    expression: str
+    kind: str
+    accuracy: tuple[Accuracy, ...]
+
+    def __post_init__(self) -> None:
+        words = self.lower is None and self.step is None and len(set(self.listed)) == len(self.listed) == self.values
+        if not words and (self.listed or self.lower is None or self.step is None or self.step <= 0):
+            raise Refused("has values that are neither words nor numbers")
+        if not 2 <= self.values <= MOST_VALUES or self.count > MOST_PARTIES:
+            raise Refused("has one value only, or too many values or parties")
+        group = (0,) if self.group is None else self.group
+        if list(group) != sorted(set(group)) or not 0 < len(group) < self.values or group[-1] >= self.values:
+            raise Refused("counts no values together, or all of them")
+        if not self.scale or not self.weight or not all(one.weight for one in self.accuracy):
+            raise Refused("weighs errors by nothing")
+
+    @property
+    def told(self) -> int:
+        """How many values reports tell apart."""
+        return self.values if self.group is None else 2
+
+    def value(self, place: int) -> Fraction | str:
+        """The value of a place, from 0."""
+        return self.listed[place] if self.lower is None or self.step is None else self.lower + place * self.step
+
+    def summed(self, each: Fraction) -> Fraction:
+        """The loss, where the counts of all values told apart have this sum of squared errors of one report each.
+
+        Those of a group and of the rest add up to all, so that they err alike.
+        """
+        return self.weight * self.scale**2 * self.count * each / (1 if self.group is None else 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """What so many parties as the block counts send: `subset` values, with the own one among them by this `chance`."""
+
+    block: FrequencyBlock
+    subset: int
+    chance: Fraction
+
+    @property
+    def others(self) -> Fraction:
+        """The chance that a set holds one given value other than the own."""
+        return (self.subset - self.chance) / (self.block.told - 1)
+
+    @property
+    def ratio(self) -> Fraction:
+        """By how much a set is likelier at a value that it holds than at one that it does not."""
+        return self.chance / (1 - self.chance) * Fraction(self.block.told - self.subset, self.subset)
+
+    def variances(self) -> tuple[Fraction, Fraction]:
+        """Of the estimate of one person's share in a count: that of the own value, and that of any other."""
+        apart = (self.chance - self.others) ** 2
+        return self.chance * (1 - self.chance) / apart, self.others * (1 - self.others) / apart
+
+    def error(self, weight: Fraction) -> Fraction:
+        """The expected sum of the squared errors of what is released, times a weight; whatever people hold."""
+        own, other = self.variances()
+        return replace(self.block, weight=weight).summed(own + (self.block.told - 1) * other)
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies(OneOutput):
+    """What is executed: a kind of sets for each epsilon, and `of` each party which of these it sends (None: the one).
+
+    What is released is the sum of the estimates from all kinds.
+    """
+
+    block: FrequencyBlock
+    kinds: tuple[Sets, ...]
+    of: tuple[int, ...] | None
+
+    def error(self, weight: Fraction) -> Fraction:
+        """The expected sum of the squared errors of what is released, times a weight: reports are independent."""
+        return sum((kind.error(weight) for kind in self.kinds), Fraction(0))
+
+    @property
+    def term(self) -> Pick:
+        """Reports that all may see."""
+        law = SetOfValues(self.block.told, tuple((kind.subset, kind.chance) for kind in self.kinds))
+        return Pick(self.block.output, law, public=True)
+
+    def epsilon(self, kind: int | None = None) -> Fraction:
+        """That of a kind, or the largest of any party, rounded up."""
+        found = epsilon_of(self.term, Anything(kind))
+        assert found is not None
+        return found
+
+
+def read_frequencies(block: JsonNode, mechanism: JsonNode) -> Frequencies:
+    """What a plan executes for a block."""
+    found = read(FrequencyBlock, block)
+    family, kinds, of = mechanism.fields("family", "kinds", "of")
+    family.same("frequencies")
+    laws = [_law(found, kind) for kind in kinds.items()]
+    if of.absent and len(laws) == 1:
+        which, sizes = None, [found.count]
+    else:
+        which = of.array(found.count).entries
+        if set(which) != set(range(len(laws))):
+            raise of.wrong("does not say of each party what it sends, or some kind is sent by none")
+        sizes = [0] * len(laws)
+        for kind in which:
+            sizes[kind] += 1
+    own = (replace(found, count=size) for size in sizes)
+    return Frequencies(found, tuple(Sets(one, *law) for one, law in zip(own, laws, strict=True)), which)
+
+
+def _law(block: FrequencyBlock, kind: JsonNode) -> tuple[int, Fraction]:
+    subset, chance = kind.fields("subset", "chance")
+    size, own = subset.integer(1, block.told - 1), chance.exact(0)
+    if not Fraction(size, block.told) < own < 1:
+        raise chance.wrong("is no chance, or none that tells the own value from any other")
+    return size, own
+
+
+def information(values: int, subset: int, ratio: Fraction) -> Fraction:
+    """What a set of `subset` likelier values tells: the part of its column across the ones, squared, by its mean."""
+    return values * subset * (values - subset) * (ratio - 1) ** 2 / (subset * ratio + values - subset) ** 2
+
+
+def best_subset(values: int, ratio: Fraction) -> int:
+    """The size of set that tells most: d (k - d) / (k + d (R - 1))^2 grows up to d = k / (R + 1), and then falls."""
+    near = min(max(int(values / (ratio + 1)), 1), values - 1)
+    return max((near, min(near + 1, values - 1)), key=lambda size: information(values, size, ratio))
+
+
+def least_of_all(block: FrequencyBlock, limits: list[Fraction]) -> Fraction:
+    """The same where each party has an epsilon of its own."""
+    counted = dict[Fraction, int]()
+    for one in limits:
+        counted[one] = counted.get(one, 0) + 1
+    return sum((least_loss(replace(block, count=count), one) for one, count in counted.items()), Fraction(0))
+
+
+def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
+    """At most the loss of any unbiased estimate from reports, each epsilon-DP and drawn by one party alone."""
+    if epsilon > LARGEST_LOG:
+        return Fraction(0)
+    k, ratio = block.told, exp_up(epsilon)
+    if ratio <= 1:
+        raise Refused("asks for reports that tell nothing")
+    each = Fraction((k - 1) ** 2) / information(k, best_subset(k, ratio), ratio) - Fraction(k - 1, k)
+    return max(block.summed(each), Fraction(0))
+
+
+def _limits(asked: AskedMeasure) -> list[Fraction]:
+    """The epsilon that a line allows, or those of all parties in order."""
+    return [own.figures({})["epsilon"] for own in asked.each or (asked,)]
+
+
+def _promised(found: Frequencies, one: Guarantee) -> Promise:
+    """What a line asks of every report; where each party has a figure of its own, the plan states the largest."""
+    limits = _limits(one.obligation.measure)
+    if not one.obligation.measure.each:
+        question = Question(Anything(), one.asked, one.achieved)
+        return Promise(one, (question,), (SETS_NOTE,), "epsilon {:.8g}, the logarithm of the largest ratio of chances")
+    pairs = dict.fromkeys(zip(found.of or (0,) * found.block.count, limits, strict=True))
+    reached = [float(found.epsilon(kind)) for kind in range(len(found.kinds))]
+    questions = tuple(Question(Anything(kind), {"epsilon": limit}, one.achieved) for kind, limit in pairs)
+    figure = f"epsilon from {min(reached):.8g} to {max(reached):.8g}, which"
+    otherwise = f"{figure} is more than some own figure allows, or another is stated"
+    return Promise(one, questions, (SETS_NOTE,), f"{figure} each own figure allows", otherwise=otherwise)
+
+
+def units_of_counts(block: FrequencyBlock) -> str:
+    """The units of the loss."""
+    return f"squared {block.party}s" if block.scale == 1 else "squared units of the output"
+
+
+class FrequencyRules(ReportRules):
+    """How plans about histograms of reports are judged."""
+
+    trusts = (NOBODY.name,)
+
+    def privacy(self, case: PlanUnderCheck) -> Frequencies:
+        found = read_frequencies(case.block, case.mechanism)
+        block = found.block
+        self.view(case, block)
+        for kind in found.kinds:
+            law = f"sets of {kind.subset} of {block.told} values: the own one with chance {float(kind.chance):.8g}"
+            case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
+        guarantees = guarantees_of(case, block, PURE_MEASURES, block.count)
+        judge_promises(case, found.term, [_promised(found, one) for one in guarantees])
+        return found
+
+    def judge(self, case: PlanUnderCheck) -> Frequencies:
+        found = self.privacy(case)
+        block = found.block
+        case.claims.fields()
+        limits = [_limits(one.measure) for one in case.frame.obligations]
+        if all(len(some) == 1 for some in limits):
+            derived = least_loss(block, min(some[0] for some in limits))
+        else:
+            whole = [some * block.count if len(some) == 1 else some for some in limits]
+            derived = least_of_all(block, [min(own) for own in zip(*whole, strict=True)])
+        words = [block.expression, units_of_counts(block), block.kind]
+        lines = ((one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy)
+        judge_worth(case, found.error(block.weight), derived, (AMONG,), "such estimate", words, lines)
+        return found
