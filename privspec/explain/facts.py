@@ -8,7 +8,7 @@ told apart; which two these are decides the question that a reader has, and the 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import PurePath
@@ -384,6 +384,11 @@ class MechanismFact(ABC):
         """The note that proves the bound on the loss."""
         return source(self.label("note"))
 
+    @property
+    def run_note(self) -> Because:
+        """The note that proves how it is drawn."""
+        return self.loss_note
+
     # --- facts
 
     @property
@@ -413,7 +418,7 @@ class MechanismFact(ABC):
     @property
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""
-        return ()
+        return tuple(text for _, text in phrases(f"{self.page}.gaps", self))
 
     def with_units(self, units: Mapping[str, str]) -> MechanismFact:
         """The same mechanism, its parts with units of outputs."""
@@ -427,12 +432,12 @@ class MechanismFact(ABC):
 
     def summary_rows(self, facts: Facts) -> Rows:
         """Further rows below it."""
-        return [] if self.rounds is None else rounds_rows(self.rounds)
+        return [*self._phrases("rows", facts), *(rounds_rows(self.rounds) if self.rounds else ())]
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """A label and the expected error; the text is empty where none is known."""
-        (_, label), (_, size) = self._phrases("error", facts)
-        return label, size
+        label, *size = (text for _, text in self._phrases("error", facts))
+        return label, "".join(size)
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
@@ -447,9 +452,10 @@ class MechanismFact(ABC):
         """What is drawn, in figures."""
         return []
 
-    def next_commands(self) -> tuple[str, ...]:
+    def next_commands(self, facts: Facts) -> tuple[str, ...]:
         """The commands that a plan is good for."""
-        return "run", "explain", "verify"
+        own = (line.split()[1] for line in self.run_commands(facts, ""))
+        return *dict.fromkeys(own), "explain", "verify"
 
     # --- the pages
 
@@ -499,7 +505,8 @@ class MechanismFact(ABC):
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         """The mechanism as it is executed, for auditors."""
-        return *self._sentences("auditor", facts), *randomness(self.loss_note)
+        first, last = (self._sentences(section, facts) for section in ("auditor", "auditor_more"))
+        return *first, *randomness(self.run_note), *last
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         """Its figures."""
@@ -511,8 +518,7 @@ class MechanismFact(ABC):
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         """What is drawn, for engineers."""
-        drawn = proved(f"{self.label('drawn')}: {self.drawn(facts)}.", facts.context.sites_because, self.loss_note)
-        return [drawn, *self._sentences("engineer", facts)]
+        return list(sentences(f"{self.page}.engineer", {"goes": self.drawn(facts)}, *self._of(facts)))
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         """What is drawn, in figures and drawings, and what it was compared with."""
@@ -529,9 +535,9 @@ class MechanismFact(ABC):
         """What `privspec run` executes, item by item, with what the kernel derived of it, and in a sentence."""
         return executed(facts, self._phrases("executed", facts), *self._sentences("run", facts))
 
-    @abstractmethod
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
+        return tuple(text for _, text in phrases(f"{self.page}.commands", {"plan": plan}, *self._of(facts)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

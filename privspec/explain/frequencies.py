@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.explain.document import Accuracy, Block, SpecLine, table
-from privspec.explain.facts import MechanismFact, run_command, typical
+from privspec.explain.facts import MechanismFact, typical
 from privspec.explain.messages import phrase
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.explain.questions import Question, of_report
@@ -115,10 +115,6 @@ class FrequencyFact(MechanismFact):
     def largest(self) -> Quantity:
         """How many times as likely a report can be at one value as at another."""
         return rounded(max(kind.ratio for kind in self.found.kinds), 4, UP)
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        block = self.found.block
-        return (f"{run_command(plan, (block.source,))} -o {block.output}.csv",)
 
 
 def _shown(value: Fraction | str) -> str:

@@ -19,7 +19,6 @@ from privspec.explain.document import (
     Accuracy,
     Block,
     Note,
-    Sentence,
     SpecLine,
     proved,
     table,
@@ -115,15 +114,7 @@ class TableNoise(CompactNoise):
         caption = "Noise in the released tables, in records (claim loss)"
         return (*AdditiveNoise.auditor_tables(self, facts), _table(caption, "Tables by so many columns", self.asked))
 
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        goes = MechanismFact.engineer_points(self, facts)
-        if self.shape == "laplace":
-            return goes
-        how = (
-            "A table is the sum of the parts of all sets of its columns, each spread evenly over its other columns: "
-            "what two tables share is drawn once."
-        )
-        return [*goes, proved(how, _NOTE)]
+    engineer_points = MechanismFact.engineer_points
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         caption = "Standard deviation of the noise that is drawn"
@@ -328,9 +319,6 @@ class KeyFact(MechanismFact):
         caption = f"Chance that a {self.key} is shown, by how many records have it"
         return [table(caption, "Records | Shown | Threshold of so many", rows, 0, 1, 2)]
 
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"{run_command(plan, (self.block.source,))} -o {self.block.output}.csv",)
-
 
 def key_fact(plan: Stated, context: Context) -> KeyFact:
     """The mechanism of a plan of the family "keys".
@@ -379,12 +367,12 @@ class StreamNoise(CompactNoise):
         size = f"± {rounded(min(sizes))} to {rounded(max(sizes))}"
         return f"Gaussian noise, correlated across {answers} totals: {size} on each answer{facts.context.place}"
 
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        how = (
-            f"An answer is the sum of the last {count(self.done.band)} numbers, each times a coefficient of "
-            "(1 - x)^(-1/2), raised along a ramp; totals are computed from the noisy answers by the inverse of these."
-        )
-        return [*MechanismFact.engineer_points(self, facts), proved(how, _STREAM_NOTE)]
+    @property
+    def band(self) -> Quantity:
+        """How many numbers are in an answer."""
+        return count(self.done.band)
+
+    engineer_points = MechanismFact.engineer_points
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         start, rows = 1, []

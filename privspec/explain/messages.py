@@ -8,8 +8,9 @@ not always said a condition:
     by = ["note unknown-keys", "{context.loss_because}"]
     if = "block.counts and not averaged"
 
-`besides = true` adds to a sentence on errors what moves figures besides chance. A key with a text alone is a phrase:
-a label, or a row of a table. A name in braces is a value of the mechanism or of the plan's facts, or is given by the
+`besides = true` adds to a sentence on errors what moves figures besides chance. `each = "inputs"` says it once for each
+thing of a list, which the texts call `each`. A key with a text alone is a phrase: a label, or a row of a table that is
+named by its key or by `label`. A name in braces is a value of the mechanism or of the plan's facts, or is given by the
 code; `{averaged:on average|at worst}` is the first text where the value is one or is true, else the second. A
 condition asks whether values are true, or whether `norm is l2`. No file holds a number: all are formatted here.
 
@@ -24,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from privspec.core.records import dataclass
 from privspec.explain.document import (
@@ -45,7 +46,9 @@ from privspec.model.reports import listing
 
 STATUSES = {status.name.lower(): status for status in Status}
 PHRASE = "text"
-_FIELDS = {PHRASE, "by", "if", "besides", *STATUSES}
+_FIELDS = {PHRASE, "by", "if", "besides", "each", "label", *STATUSES}
+Things: TypeAlias = tuple[object, ...]
+"""What names are found in, the first of these that has one."""
 _HOLE = re.compile(r"\{([a-z_][\w.]*)(?::([^{}|]*)\|([^{}|]*))?\}")
 _SOURCES: Mapping[str, type[Note] | type[Judged]] = {"note": Note, "claim": Judged}
 
@@ -56,7 +59,10 @@ class MessageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence or, without a status, a phrase; `by` are its sources and `only_if` its condition, as written."""
+    """A sentence or, without a status, a phrase; `by` are its sources and `only_if` its condition, as written.
+
+    `each` names a list for each thing of which it is said, `label` what a row is called that its key cannot name.
+    """
 
     key: str
     text: str
@@ -64,13 +70,16 @@ class Message:
     by: tuple[str, ...] = ()
     only_if: str = ""
     besides: bool = False
+    each: str = ""
+    label: str = ""
 
     @property
     def names(self) -> frozenset[str]:
         """The values that its text, its sources and its condition name, without what is taken of them."""
-        written = [hole[1] for part in (self.text, *self.by) for hole in _HOLE.finditer(part)]
+        written = [hole[1] for part in (self.text, self.label, *self.by) for hole in _HOLE.finditer(part)]
         asked = [one.removeprefix("not ").partition(" is ")[0] for one in self.only_if.split(" and ") if one]
-        return frozenset(path.partition(".")[0] for path in (*written, *asked))
+        found = frozenset(path.partition(".")[0] for path in (*written, *asked))
+        return (found - {"each"}) | {self.each.partition(".")[0]} if self.each else found
 
 
 def read(name: str, text: str) -> dict[str, tuple[Message, ...]]:
@@ -98,8 +107,9 @@ def _message(key: str, entry: Any) -> Message:
     sources = tuple(entry.get("by", ()))
     if (kind == PHRASE) == bool(sources):
         raise MessageError(f"{key}: a sentence rests on something, and a phrase on nothing")
-    found = Message(key, entry[kind], STATUSES.get(kind), sources, entry.get("if", ""), entry.get("besides", False))
-    if {"{", "}"} & set(_HOLE.sub("", "".join((found.text, *sources)))):
+    more = entry.get("if", ""), entry.get("besides", False), entry.get("each", ""), entry.get("label", "")
+    found = Message(key, entry[kind], STATUSES.get(kind), sources, *more)
+    if {"{", "}"} & set(_HOLE.sub("", "".join((found.text, found.label, *sources)))):
         raise MessageError(f"{key}: braces without a name")
     return found
 
@@ -146,7 +156,7 @@ def _single(value: object) -> bool:
     return True
 
 
-def _value(path: str, of: tuple[object, ...]) -> Any:
+def _value(path: str, of: Things) -> Any:
     """The value of a name: of the first of these things that has it."""
     first, *parts = path.split(".")
     for thing in of:
@@ -158,7 +168,7 @@ def _value(path: str, of: tuple[object, ...]) -> Any:
     raise MessageError(f"nothing is called {path}")
 
 
-def _holds(condition: str, of: tuple[object, ...]) -> bool:
+def _holds(condition: str, of: Things) -> bool:
     for one in condition.split(" and ") if condition else ():
         path, asked, word = one.removeprefix("not ").partition(" is ")
         value = _value(path, of)
@@ -167,7 +177,7 @@ def _holds(condition: str, of: tuple[object, ...]) -> bool:
     return True
 
 
-def _text(text: str, of: tuple[object, ...]) -> str:
+def _text(text: str, of: Things) -> str:
     def filled(hole: re.Match[str]) -> str:
         value = _value(hole[1], of)
         return shown(value) if hole[2] is None else hole[2] if _single(value) else hole[3]
@@ -175,7 +185,7 @@ def _text(text: str, of: tuple[object, ...]) -> str:
     return _HOLE.sub(filled, text)
 
 
-def _because(sources: tuple[str, ...], of: tuple[object, ...]) -> Iterator[Because]:
+def _because(sources: tuple[str, ...], of: Things) -> Iterator[Because]:
     for one in sources:
         hole = _HOLE.fullmatch(one)
         found = source(one) if hole is None else _value(hole[1], of)
@@ -185,7 +195,7 @@ def _because(sources: tuple[str, ...], of: tuple[object, ...]) -> Iterator[Becau
             yield from found
 
 
-def _sentence(message: Message, of: tuple[object, ...]) -> Sentence:
+def _sentence(message: Message, of: Things) -> Sentence:
     if message.status is None:
         raise MessageError(f"{message.key} has no status")
     return Sentence(_text(message.text, of), message.status, tuple(_because(message.by, of)))
@@ -217,11 +227,18 @@ def said(key: str, *of: object, **given: object) -> Iterator[tuple[Message, Sent
 
     Args: of, things whose attributes are values; given, further values, every one of which is named in the section.
     """
+    for one, things in _chosen(key, of, given):
+        yield one, _sentence(one, things)
+
+
+def _chosen(key: str, of: Things, given: Mapping[str, object]) -> Iterator[tuple[Message, Things]]:
+    """The messages of a section whose conditions hold, with what their names are found in."""
     found = section(key)
     _checked(found, given)
     for one in found:
-        if _holds(one.only_if, (given, *of)):
-            yield one, _sentence(one, (given, *of))
+        things: Things = (given, *of)
+        every = [({"each": each}, *things) for each in _value(one.each, things)] if one.each else [things]
+        yield from ((one, things) for things in every if _holds(one.only_if, things))
 
 
 def sentences(key: str, *of: object, **given: object) -> tuple[Sentence, ...]:
@@ -245,10 +262,10 @@ def phrase(key: str, *of: object, **given: object) -> str:
 
 def phrases(key: str, *of: object, **given: object) -> list[tuple[str, str]]:
     """The phrases of a section whose conditions hold, each with its own key."""
-    found = section(key)
-    _checked(found, given)
-    chosen = [one for one in found if _holds(one.only_if, (given, *of))]
-    return [(one.key.removeprefix(f"{key}."), _text(one.text, (given, *of))) for one in chosen]
+    return [
+        (_text(one.label, things) or one.key.removeprefix(f"{key}."), _text(one.text, things))
+        for one, things in _chosen(key, of, given)
+    ]
 
 
 def tabled(key: str, rows: Iterable[Iterable[object]], *numeric: int, **given: object) -> Table:

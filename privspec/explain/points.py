@@ -21,7 +21,7 @@ from privspec.explain.document import (
     SpecLine,
     table,
 )
-from privspec.explain.facts import AddedNoise, MechanismFact, run_command, typical
+from privspec.explain.facts import AddedNoise, MechanismFact, typical
 from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.messages import phrase
 from privspec.explain.quantities import UP, Quantity, exact, rounded, ungrouped
@@ -143,9 +143,6 @@ class PointFact(AddedNoise):
         near = () if self.near is None else ((name, 0.0, self.near.value),)
         return {**found, "most": Accuracy("of 95 in 100", near)}
 
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"{run_command(plan, (self.points.source,))} -o reports.csv",)
-
 
 def point_fact(plan: Stated, context: Context) -> PointFact:
     """The mechanism of a plan of the family "points".
@@ -244,14 +241,6 @@ class CellFact(MechanismFact):
         more = f"; {left} further cells are in the plan" if left else ""
         caption = f"Chances of each value of {block.output}{more}"
         return [table(caption, header, rows, *range(len(header)))]
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        run = f"{run_command(plan, (self.block.source,))} -o reports.csv"
-        return (run, f"privspec aggregate {plan} reports.csv") if self.block.party is None else (run,)
-
-    def next_commands(self) -> tuple[str, ...]:
-        local = ("aggregate",) if self.block.party is None else ()
-        return ("run", *local, "explain", "verify")
 
 
 def cell_fact(plan: Stated, context: Context) -> CellFact:

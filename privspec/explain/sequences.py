@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from privspec.core.records import dataclass
 from privspec.explain import document
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.facts import AddedNoise, Moved, randomness, run_command
+from privspec.explain.facts import AddedNoise, Moved, randomness
 from privspec.explain.messages import phrase, say
 from privspec.explain.quantities import UP, Quantity, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
@@ -129,9 +129,6 @@ class SequenceFact(AddedNoise):
 
     def engineer_points(self, facts: Facts) -> list[document.Sentence]:
         return [*AddedNoise.engineer_points(self, facts), *self._sentences("auditor", facts)]
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (run_command(plan, (self._source,)),)
 
 
 def sequence_fact(plan: Stated, context: Context) -> SequenceFact:

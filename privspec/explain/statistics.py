@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from fractions import Fraction
+from itertools import compress
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.records import dataclass, replace
-from privspec.explain.document import (
-    Accuracy,
-    Block,
-    Judged,
-    Note,
-    Sentence,
-    SpecLine,
-    asserted,
-    assumed,
-    proved,
-    table,
-    tested,
-)
-from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
+from privspec.core.records import dataclass
+from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine, table
+from privspec.explain.facts import AddedNoise, MechanismFact, randomness
+from privspec.explain.messages import phrase, phrases
 from privspec.explain.quantities import UP, Quantity, count, known, rounded
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
@@ -31,10 +23,9 @@ from privspec.stated import Site, Stated, Statistic
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts, Rows
+    from privspec.explain.facts import AlternativeFact, Facts
 
 
-_POST = Note("post-processing")
 DIGITS = 3
 """Of predicted losses: more than their standard errors deserve."""
 _LISTED = 5
@@ -74,10 +65,7 @@ class StatisticFact(AddedNoise):
 
     page = "statistics"
     by_chance = False
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        return ("How good the result is was predicted by simulation; nothing is proved about it.",)
+    error = MechanismFact.error
 
     # --- words
 
@@ -89,9 +77,8 @@ class StatisticFact(AddedNoise):
     @property
     def place(self) -> str:
         """Where the noise enters."""
-        if self.each_party:
-            return f"at each {self.party}, before anything is sent" if self.local else f"at each {self.party}"
-        return "once, at the sum over all, by the curator"
+        where = "sum" if not self.each_party else "message" if self.local else "party"
+        return phrase(f"statistics.where.{where}", self)
 
     @property
     def law(self) -> str:
@@ -99,112 +86,59 @@ class StatisticFact(AddedNoise):
         return " and ".join(dict.fromkeys(_shape(n.shape)[0] for n in self.noise))
 
     @property
+    def law_notes(self) -> tuple[Note, ...]:
+        """The notes about it."""
+        return tuple(dict.fromkeys(Note(note) for n in self.noise for note in _shape(n.shape)[1:]))
+
+    @property
     def input(self) -> str:
         """The secret input and its size."""
         sizes = f"{self.parties} × {self.records} records of {self.dimension} numbers"
         return f"{self.statistic.source}: {sizes}"
 
-    def drawn(self, facts: Facts) -> str:
-        order = f"; each {self.party}'s noisy statistic is solved, then averaged" if self.finish_first else ""
-        return f"{self.law} on the {self.route}, {self.place}{order}"
+    @property
+    def stand_in(self) -> bool:
+        """Whether parties of a simulated crowd stand for more."""
+        return self.stand_ins.value != self.parties.value
 
-    def summary_rows(self, facts: Facts) -> Rows:
-        if self.without_noise is None:
-            return []
-        return [("Without any noise", f"{self.without_noise}  for {self.statistic.function} itself; not private")]
+    @property
+    def run_note(self) -> Note:
+        return self.note
 
-    def error(self, facts: Facts) -> tuple[str, str]:
-        loss = facts.loss
-        if loss is None:
-            return "Predicted loss", ""
-        error = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-        stand = (
-            "" if self.stand_ins.value == self.parties.value else f" of {self.stand_ins}, who stand for {self.parties}"
-        )
-        crowds = f"{self.crowds} simulated crowds{stand}, clipped likewise"
-        return "Predicted loss", f"{loss.value}{error}  ({crowds}; standard error)"
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        """An angle in degrees, and the claims by whether they are about all records of one party."""
+        scale, digits = (180, 2) if self.angle else (1, DIGITS)
+        loss = math.nan if facts.loss is None else facts.loss.value.value
+        whole = [f"one {self.party}" in fact.claim.relation.text for fact in facts.claims]
+        return {
+            "off": rounded(scale * loss, digits),
+            "bare": None if self.without_noise is None else rounded(scale * self.without_noise.value, digits),
+            "decided": rounded(100 * loss, 2),
+            "all_of": 100,
+            "claims_of_all": list(compress(facts.claims, whole)),
+            "claims_of_one": list(compress(facts.claims, (not one for one in whole))),
+        }
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         return f" {item.loss}"
 
-    def protects(self, facts: Facts) -> tuple[Sentence, ...]:
-        """What is protected and what is not, in plain words for the unit and the trust of the spec."""
-        found = []
-        for fact in facts.claims:
-            if f"one {self.party}" in fact.claim.relation.text:
-                text = (
-                    f"The odds above are about everything that you as one {self.party} sent in, all {self.records} "
-                    "records together."
-                )
-            else:
-                text = (
-                    f"The odds above are about any one of your {self.records} records. What your records have in "
-                    "common is protected less, because they are protected one at a time."
-                )
-            found.append(proved(text, fact.claim.line, self.note))
-        return tuple(found)
-
     # --- the pages
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        if facts.loss is None:
-            return ()
-        loss, bare, name = facts.loss.value.value, self.without_noise, self.statistic.output
-        scale, of, digits = (180, " degrees", 2) if self.angle else (1, "", DIGITS)
-        off = f"{rounded(scale * loss, digits)}{of}"
-        asked = "" if bare is None else f" (as asked for, without noise: {rounded(scale * bare.value, digits)})"
-        text = f"In simulated crowds, clipped likewise, the published {name} is about {off} off on average{asked}."
-        said = [replace(tested(text, facts.context.loss_because), accuracy=Accuracy("crowds", ((name, loss, loss),)))]
-        if self.angle:
-            share = f"about {rounded(100 * loss, 2)} of 100 choices between two alternatives"
-            text = f"So it decides {share} differently from people's true values."
-            said.append(tested(text, facts.context.loss_because))
-        return *said, *self.protects(facts)
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
+        loss = math.nan if facts.loss is None else facts.loss.value.value
+        return dict.fromkeys(("off", "off_more"), Accuracy("crowds", ((self.statistic.output, loss, loss),)))
 
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return f"how many took part ({self.parties})", f"how many records each has ({self.records})", "the rules"
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        protects = () if facts.loss is None else self._sentences("protects", facts)
+        return *AddedNoise.public_accuracy(self, facts), *protects
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        fit = "taken as they are"
-        if self.radius is not None:
-            fit = f"drawn in to the ball of radius {self.radius}, each by itself"
-        other = f"The noise is added to the {self.route}, which is not quite the estimate that the spec names."
-        source, grid = self.statistic.source, self.statistic.grid
-        notes = (Note(note) for n in self.noise for note in _shape(n.shape)[1:])
-        return (
-            proved(f"Records of {source} are {fit}, and put on a grid of step {grid}.", self.input_line, self.note),
-            proved(
-                f"Each {self.party}'s records give the {self.route}; the noise is calibrated to how far "
-                "one unit can move it, rounding included.",
-                self.note,
-            ),
-            proved(f"The noise is {self.law}, drawn in exact arithmetic {self.place}.", *dict.fromkeys(notes)),
-            proved("All else is computed from noisy numbers and public ones.", _POST),
-            *([proved(other, self.note)] if self.own_ball else []),
-            *self.protects(facts),
-            *randomness(self.note),
-        )
+        return *self._sentences("auditor", facts), *self._sentences("protects", facts), *randomness(self.note)
 
     def in_figures(self) -> list[Block]:
         rows = [(n.at, n.shape, key, value) for n in self.noise[:_LISTED] for key, value in n.parameters.items()]
         more = f", the first {_LISTED} of {len(self.noise)} parties" if len(self.noise) > _LISTED else ""
         return [table(f"Noise as executed (exact numbers){more}", "Site | Shape | Parameter | Value", rows)]
-
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        return (asserted(f"Secret input {self.input}.", self.input_line),)
-
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [tested(f"Chosen: {self.drawn(facts)}.", facts.context.loss_because)]
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        noise = f"{self.law}, {self.place}"
-        rows = [("Input", self.input), ("Statistic", self.route), ("Noise", noise), ("Grid", self.statistic.grid)]
-        return executed(
-            facts, rows, proved("Everything released is computed from noisy numbers and public ones.", _POST)
-        )
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"{run_command(plan, (self.statistic.source,), 'parquet')} -o release.json",)
 
 
 def _shape(name: str) -> tuple[str, ...]:
@@ -246,12 +180,6 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
 # --- selections -----------------------------------------------------------------------------------
 
 
-_NOTE = Note("scores")
-NAMES = {
-    "exponential": "the exponential mechanism",
-    "permute_and_flip": "permute-and-flip",
-    "table": "a table of exact chances, a row for each table of counts",
-}
 FEW = 6
 """Values that a sentence names."""
 
@@ -269,6 +197,8 @@ class SelectionFact(MechanismFact):
 
     page = "selection"
 
+    # --- words
+
     @property
     def answers(self) -> str:
         """The answers in a few words."""
@@ -278,135 +208,117 @@ class SelectionFact(MechanismFact):
         return listing(list(answers[:FEW])) + (f" and {len(answers) - FEW} more" if len(answers) > FEW else "")
 
     @property
+    def share(self) -> Fraction | None:
+        """Of the records, that the value that is sought is at; None for the most frequent one."""
+        return self.block.score.share if isinstance(self.block.score, Ranks) else None
+
+    @property
+    def most_frequent(self) -> bool:
+        """Whether the most frequent value is sought."""
+        return self.share is None
+
+    @property
     def sought(self) -> str:
         """What is looked for, in words."""
         share = self.share
+        ends = {Fraction(0): "smallest", Fraction(1): "largest", Fraction(1, 2): "median"}
+        found = {"column": self.block.column}
         if share is None:
-            return f"the most frequent {self.block.column}"
-        if share in (0, 1):
-            return f"the {'largest' if share else 'smallest'} value of “{self.block.column}”"
-        if share == Fraction(1, 2):
-            return f"the median of “{self.block.column}” (the value in the middle)"
-        return f"the value of “{self.block.column}” that {float(100 * share):g} % of the records do not exceed"
+            return phrase("selection.sought.frequent", found)
+        percent = f"{float(100 * share):g}"
+        return phrase(f"selection.sought.{ends.get(share, 'rank')}", found, {"percent": percent})
+
+    @property
+    def columns(self) -> str:
+        """What groups are made by."""
+        return listing([one.column for one in self.block.by])
 
     @property
     def among(self) -> str:
         """Which records count, with the space before it."""
-        each = f" in each of the {self.groups} groups by {listing([one.column for one in self.block.by])}"
+        each = f" in each of the {self.groups} groups by {self.columns}"
         kept = f" among records with {listing([_kept(one) for one in self.block.where])}" if self.block.where else ""
         return (each if self.block.by else "") + kept
-
-    @property
-    def share(self) -> Fraction | None:
-        """Of the records, that the value that is sought is at; None for the most frequent one."""
-        return self.block.score.share if isinstance(self.block.score, Ranks) else None
 
     @property
     def groups(self) -> int:
         """How many values are drawn."""
         return self.block.groups
 
-    def drawn(self, facts: Facts) -> str:
-        each = f" for each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
-        where = f"{self.answers}{each if self.block.by else ''}"
-        return f"{self.block.output} is drawn from {where} by {NAMES[self.family]}{self._beside()}"
+    @property
+    def rule(self) -> str:
+        """The rule by name."""
+        return phrase(f"selection.rule.{self.family}")
 
-    def _beside(self) -> str:
-        if not self.offset:
-            return ", weighed by the stated law" if self.weighed else ""
+    @property
+    def beside(self) -> str:
+        """What it aims at, and by what it weighs, after a comma."""
         many = "1 record" if abs(self.offset) == 1 else f"{count(abs(self.offset))} records"
-        return f", aiming {many} {'above' if self.offset > 0 else 'below'} what is sought" + (
-            ", weighed by the stated law" if self.weighed else ""
-        )
+        aim = {"aim": many if self.offset else "", "offset_up": self.offset > 0}
+        return "".join(text for _, text in phrases("selection.beside", aim, self))
 
-    def error(self, facts: Facts) -> tuple[str, str]:
-        loss, cost = facts.loss, self.block.cost
-        if loss is None:
-            return "Expected error", ""
-        label = "Largest expected error" if cost.worst else "Expected error"
-        kind = {"ranks": "in records", "mismatch": "chance of another value"}.get(cost.form, "mean absolute error")
-        kind = "root mean square error" if cost.power == 2 else kind
-        kind += ", all groups together" if self.block.by else ""
-        spread = "" if loss.standard_error is None or cost.power == 2 else f" ± {loss.standard_error}"
-        return label, f"{self.off}{spread}  ({kind})"
+    @property
+    def grouped(self) -> bool:
+        """Whether a value is drawn for each of some groups."""
+        return bool(self.block.by)
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether the answers are numbers."""
+        return self.block.numbers is not None
+
+    @property
+    def squared(self) -> bool:
+        """Whether errors are squared."""
+        return self.block.cost.power == 2
+
+    @property
+    def of_values(self) -> bool:
+        """Whether errors are sizes of differences of values."""
+        return self.block.cost.form not in ("ranks", "mismatch")
+
+    @property
+    def measure(self) -> str:
+        """What the error is."""
+        kind = "squared" if self.squared else "absolute" if self.of_values else self.block.cost.form
+        return phrase(f"selection.measure.{kind}")
+
+    @property
+    def each_off(self) -> Quantity:
+        """The error of a value of one group."""
+        if not self.block.by:
+            return self.off
+        return rounded(self.off.value / (sqrt(self.groups) if self.squared else self.groups), 3, UP)
+
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        block, share = self.block, self.share
+        whole = share is None or share.denominator == 1
+        unit = {"unit": facts.unit(block.output, self.each_off.text)}
+        chance = 1 / self.base
+        return {
+            "at_worst": facts.loss is not None and block.cost.worst,
+            "size": "".join(text for _, text in phrases("selection.size", unit, self)),
+            "values_many": len(block.answers),
+            "step": "one record" if share is None or whole else f"1/{share.denominator} of a record",
+            "step_factor": f"{float(chance):.6g}",
+            "step_exactly": "" if self.family == "table" else f"; a step of a score has the chance {chance}",
+            "chance_of_step": str(chance),
+            "records": "a secret number of records" if block.records is None else f"{count(block.records)} records",
+            "one": 1,
+        }
+
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
+        cost, size = self.block.cost, self.each_off.value if self.of_values else self.off.value
+        measure = f"{cost.form} {cost.power}{', at worst' * cost.worst}"
+        return dict.fromkeys(("off", "off_simulated"), Accuracy(measure, ((self.block.output, size, size),)))
 
     # --- the pages
-
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        cost, off, unit = self.block.cost, self.off, self.block.output
-        text = f"What is published is {self.sought}{self.among}, or a value near it. Chance decides, which protects "
-        text += "everybody."
-        kind, which = "typically" if cost.power == 2 else "on average", "a" if self.block.by else "the"
-        if self.block.by and cost.form not in ("ranks", "mismatch"):
-            off = rounded(off.value / (sqrt(self.groups) if cost.power == 2 else self.groups), 3, UP)
-        size = {
-            "ranks": f"at worst the published value is on average {off} records away from the true one",
-            "mismatch": f"a value other than the true one is published with a chance of about {off}",
-        }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off")
-        if cost.form == "ranks" and self.share is None:
-            size = f"at worst the published value has on average {off} records fewer than the most frequent one"
-        if self.block.by and cost.form in ("ranks", "mismatch"):
-            size += f", the sum over {self.groups} groups"
-        where, measure = facts.context.loss_because, f"{cost.form} {cost.power}{', at worst' * cost.worst}"
-        said = proved(f"By chance alone, {size}.", where, Judged("loss"))
-        if not cost.worst:
-            said = assumed(f"With simulated data as the author expects, {size}.", where)
-        return proved(text, _NOTE, Judged("law")), facts.of_chance(said, measure, (unit, off.value, off.value))
-
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return "that a value was drawn", f"the {len(self.block.answers):,} values that it was drawn from"
-
-    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        block = self.block
-        whole = self.share is None or self.share.denominator == 1
-        step = "one record" if self.share is None or whole else f"1/{self.share.denominator} of a record"
-        text = (
-            f"{block.output} is one of {self.answers}. Each is behind the best one by a number of steps of {step}; "
-            f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family]}"
-            f"{self._beside()}."
-        )
-        if self.family == "table":
-            text = (
-                f"{block.output} is one of {self.answers}, drawn by {NAMES[self.family]}; each row of it adds up to 1."
-            )
-        read = "Each record is read at the nearest of these values, by itself. " if block.numbers else ""
-        why = f"{read}How far one record can move the steps, and with them the chances, is proved in the note."
-        exact = "Draws compare whole numbers of the operating system's generator: no floating-point number takes part."
-        return proved(text, Judged("law")), proved(why, _NOTE), proved(exact, _NOTE), *randomness(_NOTE)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         return (self.ways(facts),) if facts.alternatives else ()
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        block = self.block
-        many = "a secret number of records" if block.records is None else f"{count(block.records)} records"
-        text = f"Secret input {block.source}: a table of {many}, of which {self.sought}{self.among} is asked for."
-        return (asserted(text, self.input_line),)
-
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        step = "" if self.family == "table" else f"; a step of a score has the chance {1 / self.base}"
-        words = f"How it is drawn: {self.drawn(facts)}{step}."
-        return [proved(words, _NOTE, Judged("law"))]
-
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         return list(self.auditor_tables(facts))
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        block = self.block
-        rows = [
-            ("Column", f"{block.column} of {block.source}{self.among}"),
-            ("Values", self.answers),
-            ("Rule", f"{NAMES[self.family]}{self._beside()}"),
-            *([] if self.family == "table" else [("Chance of one step", str(1 / self.base))]),
-            ("Released", block.output),
-        ]
-        text = "Chances are powers of one fraction: each is as many tosses of a coin that compares whole numbers."
-        if self.family == "table":
-            text = "A uniform whole number below the common sum of the chances is found among the sums of a row."
-        return executed(facts, rows, proved(text, _NOTE))
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (run_command(plan, (self.block.source,)),)
 
 
 def _kept(one: Where) -> str:

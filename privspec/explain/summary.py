@@ -329,7 +329,7 @@ def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
 
 
 def _next(path: str | None, found: Facts) -> str:
-    commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands())}"
+    commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands(found))}"
     return f"plan written to {path} · {commands}" if path else commands
 
 

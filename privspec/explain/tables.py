@@ -254,9 +254,6 @@ class TableFact(MechanismFact):
                 return f" {figure}"
         return f" {item.weighed}"
 
-    def next_commands(self) -> tuple[str, ...]:
-        return ("run", "aggregate", "explain", "verify") if self.local else ("run", "explain", "verify")
-
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
