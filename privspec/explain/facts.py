@@ -505,8 +505,8 @@ class MechanismFact(ABC):
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         """The mechanism as it is executed, for auditors."""
-        first, last = (self._sentences(section, facts) for section in ("auditor", "auditor_more"))
-        return *first, *randomness(self.run_note), *last
+        more = self._sentences("auditor_more", facts)
+        return *self._sentences("auditor", facts), *randomness(self.run_note), *more
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         """Its figures."""

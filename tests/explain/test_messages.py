@@ -43,7 +43,9 @@ MADE = "so many"
 """Stands for any value: a number with its unit, two names."""
 LABELS = {"drawn", "subject", "reached", "curve", "entry", "note", "accuracy", "measure", "heading", "compared", "ways"}
 SHARED = {"public"} | set(
-    re.findall(r'self\._(?:phrases|sentences)\("(\w+)"', Path(of_facts.__file__).read_text("utf-8"))
+    re.findall(
+        r'(?:self\._(?:phrases|sentences)\("|f"\{self\.page\}\.)(\w+)"', Path(of_facts.__file__).read_text("utf-8")
+    )
 )
 """The sections that are written for every family alike."""
 
