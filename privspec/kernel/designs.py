@@ -10,7 +10,7 @@ from privspec.kernel.core.numbers import ZERO, digits_down, fraction
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.tables import Lagrangian
+from privspec.kernel.tables import least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.worth import OPTIMAL_GAP, near
 
@@ -238,16 +238,12 @@ def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
     block = frame.blocks[0]
     form = block.form(*HOMES)
     if form == Linear.FORM:
-        return cost if min(read_linear(block, frame).errors.weights, default=0) >= 0 else None
+        read_linear(block, frame)  # refuses weights that are not positive
+        return cost
     if form != Task.FORM:
         return None
     task = read(Task, block)
-    if task.estimates is not None:
-        return None
-    plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
-    found = Lagrangian(task, [])
-    found.amount(task.loss, Fraction(1), JsonNode(plain, "loss"))
-    return found.value() + cost
+    return least_of_any(task) + cost if task.estimates is None else None
 
 
 def _without_plan(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNode) -> Figures:

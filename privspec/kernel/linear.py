@@ -101,6 +101,9 @@ class LinearRules(PriceableRules):
         assert isinstance(executed, Release)
         return not executed.problem.errors.weights
 
+    def floor(self, executed: object) -> Fraction:
+        return ZERO
+
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Release)
         made = [prove(frame, executed, one) for one in items.items()]

@@ -126,20 +126,22 @@ def least(
     """
     proofs, cells = item.fields("proofs", "cells")
     made, words = form.proofs(frame, executed, proofs)
+    floor = form.floor(executed)
     low, free, found, listed = asked.low, form.free(executed), list[Fraction](), cells.items()
     for place, cell in enumerate(listed, 1):
         upto, which, stated = cell.fields("upto", "proof", "mu")
         high = asked.high if upto.absent else upto.exact()
         if upto.absent != (place == len(listed)) or (high is not None and not low <= high <= (asked.high or high)):
             raise upto.wrong("does not cut the range into cells, one after the other, up to its end")
-        value = ZERO
+        value = floor
         if which.absent or high is None:
             stated.same([])
             which.same(None)
         else:
-            value = made[which.integer(0, len(made) - 1)].restated(stated).at(at(frame, asked.name, high).obligations)
+            proof = made[which.integer(0, len(made) - 1)].restated(stated)
+            value = max(floor, proof.at(at(frame, asked.name, high).obligations))
         if value <= 0 or not free:
-            found.append(asked.cost(low) + max(value, ZERO))
+            found.append(asked.cost(low) + value)
         low = high if high is not None else low
     if not found:
         raise cells.wrong("leave nothing of the range")

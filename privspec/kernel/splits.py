@@ -22,6 +22,7 @@ from privspec.kernel.selection import least as least_of
 from privspec.kernel.tables import TableBound, contrasts, lagrangian
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.voting import Total, VoteBound
+from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.duals import Dual
 from privspec.kernel.worth.shifts import LawBound
 from privspec.kernel.worth.traces import TraceBound, largest_mu_squared
@@ -175,41 +176,25 @@ class LinearCurve(Curve):
         return float(self.low) * (sqrt(ratio) if self.root else ratio)
 
 
-class LawCurve(Curve):
-    """Of one number no law of pure epsilon is below a closed form; below its own share no less is so than there."""
-
-    def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        bound, self.low = self.part.case.bounded, Fraction(stated(self.part.case).double())
-        if witnesses or not isinstance(bound, LawBound) or self.kind != "epsilon" or bound.line not in self.part.shared:
-            raise self.part.case.claims.wrong("say nothing of other shares")
-        self.bound, self.doubles = bound, (float(self.own), float(self.low))
-
-    def at(self, share: Fraction) -> Fraction:
-        return max(self.bound.at(self.part.obligations(share)), self.low if share <= self.own else ZERO)
-
-    def near(self, share: float) -> float:
-        if not 1e-9 < share < 100:
-            return super().near(share)
-        own, low = self.doubles
-        return max(self.bound.near(share), low if share <= own else 0.0)
-
-
-class VotesCurve(Curve):
-    """The closed forms of bounds for every rule, at any epsilon."""
+class ClosedCurve(Curve):
+    """Closed forms at any epsilon: of the noise in one number, and of sums that every rule of voting loses."""
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         bound = self.part.case.bounded
-        if (
-            witnesses
-            or not isinstance(bound, VoteBound)
-            or not isinstance(bound.vote.loss, Total)
-            or self.kind != "epsilon"
-        ):
+        of_votes = isinstance(bound, VoteBound) and isinstance(bound.vote.loss, Total)
+        of_law = isinstance(bound, LawBound) and bound.line in self.part.shared
+        if witnesses or not (of_votes or of_law) or self.kind != "epsilon":
             raise self.part.case.claims.wrong("say nothing of other shares")
+        assert isinstance(bound, LowerBound)
         self.bound = bound
 
     def at(self, share: Fraction) -> Fraction:
         return self.bound.at(self.part.obligations(share))
+
+    def near(self, share: float) -> float:
+        if isinstance(self.bound, LawBound) and 1e-9 < share < 100:
+            return self.bound.near(share)
+        return super().near(share)
 
 
 class SelectionCurve(Curve):
@@ -369,7 +354,7 @@ class ListedCurve(MixedCurve[Multipliers]):
 
 def _of_noise(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
     """By what the bound of additive noise is about."""
-    return (LawCurve if isinstance(part.case.bounded, LawBound) else LinearCurve)(part, witnesses, most)
+    return (ClosedCurve if isinstance(part.case.bounded, LawBound) else LinearCurve)(part, witnesses, most)
 
 
 def _of_selection(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
@@ -383,7 +368,7 @@ def _of_selection(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
     return (ListedCurve if listed else SelectionCurve)(part, witnesses, most)
 
 
-CURVES = {"linear": _of_noise, "selection": _of_selection, "table": TableCurve, "votes": VotesCurve}
+CURVES = {"linear": _of_noise, "selection": _of_selection, "table": TableCurve, "votes": ClosedCurve}
 """By the form of a part's block. What stands under no name has no curve, and the system no bound."""
 COSTS = ("selection",)
 """Forms whose losses are costs: none is below 0, even where nothing else is proved of them."""

@@ -40,9 +40,12 @@ class Tables(PriceableRules):
 
     def free(self, executed: object) -> bool:
         assert isinstance(executed, Executed)
-        task = executed.task
-        nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
-        return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
+        loss = executed.task.loss
+        return loss.bare and not loss.constant and executed.task.estimates is None
+
+    def floor(self, executed: object) -> Fraction:
+        assert isinstance(executed, Executed)
+        return least_of_any(executed.task)
 
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Executed)
@@ -313,6 +316,16 @@ def lower_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fractio
     return lagrangian(witness, task, asked).value()
 
 
+def least_of_any(task: Task) -> Fraction:
+    """At most the loss of every table, whatever lines it keeps to: every row has an answer of least cost."""
+    if task.estimates is not None:
+        return task.loss.constant
+    plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
+    found = Lagrangian(task, [])
+    found.amount(task.loss, Fraction(1), JsonNode(plain, "loss"))
+    return found.value()
+
+
 def lagrangian(witness: JsonNode, task: Task, asked: list[Contrast]) -> Lagrangian:
     """What the multipliers of a witness leave of the loss."""
     found = Lagrangian(task, asked)
@@ -334,6 +347,8 @@ def estimates_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fra
     (alpha, weights), prior, (cuts, tree) = task.estimates, task.weights(), witness.fields("cuts", "tree")
     moments, several = task.moments(alpha), task.masses() if len(task.masses()) > 1 else []
     known = all(set(h) <= set(several) for _, _, h in moments) and len(task.laws) < 2
+    if not task.loss.bare:
+        raise Refused("the loss has other terms than the errors of estimates")
     if not known or any(w != alpha for *_, w in task.laws) or min(*weights, *task.ends()[alpha]) < 0:
         raise Refused("the background law has a different share from 1 - alpha")
     free = [k for k, weight in enumerate(weights) if weight and several]

@@ -100,6 +100,11 @@ class Amount:
     prices: list[Price]
     constant: Fraction
 
+    @property
+    def bare(self) -> bool:
+        """Whether it is the constant alone."""
+        return self.average is None and not (self.worst or self.variations or self.prices)
+
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
         total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), ZERO)
         total += sum((w * max(by_row(table, costs, apart)) for w, costs, apart in self.worst), ZERO)

@@ -126,3 +126,19 @@ def test_forged_tables() -> None:
     stated = copy.deepcopy(plan)
     stated["claims"]["bound"]["cells"][0]["mu"] = ["1"]
     assert "is not what the problem and the mechanism say" in verdict(resign(stated))
+
+
+def test_a_loss_that_may_be_below_zero_is_bounded_by_proofs_alone() -> None:
+    """Without a proof the rest of the loss is at least what its cheapest answers cost, and not at least 0."""
+    text = COUNT.replace("accuracy: LIMIT\n", "").replace("[0, 10]", "[0.1, 3]")
+    plan = solved_text(text.replace("loss: epsilon", "loss: 0.5 * epsilon + E[ (O - yes) * (O - 3) ]"))
+    loss = plan["loss"]
+    assert judge(JsonNode(plan, "plan")).ok
+    assert loss["lower_bound"] <= loss["value"] < -2.5
+    assert loss["relative_gap"] < 0.01
+    forged = copy.deepcopy(plan)
+    forged["claims"]["bound"] = {"proofs": [], "cells": [{"upto": None, "proof": None, "mu": []}]}
+    assert not judge(JsonNode(resign(forged), "plan")).ok
+    forged["loss"] |= {"lower_bound": loss["value"], "relative_gap": 0.0}
+    forged["status"] = "optimal"
+    assert not judge(JsonNode(resign(forged), "plan")).ok

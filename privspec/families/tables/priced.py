@@ -26,7 +26,7 @@ from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import Priced, least
-from privspec.kernel.tables import Executed, Tables, among
+from privspec.kernel.tables import Executed, Tables, among, least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -258,7 +258,7 @@ class PricedTable:
                     derived, words = least(frame, asked, Tables(), executed, JsonNode(made, "claims.bound"))
                 except Refused:
                     continue
-                found = made, min(max(float_down(derived), 0.0), loss), words[0]
+                found = made, min(float_down(derived), loss), words[0]
                 best = found if best is None or found[1] > best[1] else best
             return best
         for _ in range(ROOM):
@@ -283,7 +283,8 @@ class PricedTable:
     def _cells(self, known: dict[float, float], last: dict[str, Any]) -> dict[str, Any]:
         """Cells of about equal bounds, each with the dual of the best table at its upper end, which is then `known`."""
         at, errors = (np.array(column) for column in zip(*sorted(known.items()), strict=True))
-        low, high = 0.0, self.loss
+        floor = float(least_of_any(self.table.task))  # what is proved beside the price, above what holds anyway
+        errors, low, high = errors - floor, 0.0, self.loss - floor
         for _ in range(HALVINGS):
             aim = (low + high) / 2
             low, high = (low, aim) if self._ends(aim, at, errors) is None else (aim, high)

@@ -51,6 +51,10 @@ class PriceableRules(Rules):
         """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
         raise NotImplementedError
 
+    def floor(self, executed: object) -> Fraction:
+        """At most the loss of the block, whatever its lines are."""
+        raise NotImplementedError
+
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """What each of some proofs shows, and the words for the mechanisms that they are about."""
         raise NotImplementedError
