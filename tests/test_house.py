@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 81_189,
     "families": 197_200,
     "functions": 14_380,
-    "kernel": 132_520,
+    "kernel": 132_469,
     "language": 28_000,
     "model": 103_590,
     "noise": 10_500,

@@ -162,10 +162,7 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
     frame = read_frame(JsonNode(whole, "problem"))
     block = read_linear(JsonNode(whole["blocks"][0], "block"), frame)
     bounds = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
-    if not bounds:
-        return None, ""
-    value, words = max((one.at(frame.obligations), one.among) for one in bounds)
-    return float_down(value), words[0]
+    return max([(float_down(one.at(frame.obligations)), one.among[0]) for one in bounds], default=(None, ""))
 
 
 @lru_cache(maxsize=128)

@@ -284,7 +284,8 @@ class PricedTable:
         """Cells of about equal bounds, each with the dual of the best table at its upper end, which is then `known`."""
         at, errors = (np.array(column) for column in zip(*sorted(known.items()), strict=True))
         floor = float(least_of_any(self.table.task))  # what is proved beside the price, above what holds anyway
-        errors, low, high = errors - floor, 0.0, self.loss - floor
+        errors -= floor
+        low, high = 0.0, self.loss - floor
         for _ in range(HALVINGS):
             aim = (low + high) / 2
             low, high = (low, aim) if self._ends(aim, at, errors) is None else (aim, high)
