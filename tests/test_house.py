@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 343
+FILES = 342
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,
