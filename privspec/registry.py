@@ -13,7 +13,7 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.language import syntax
-from privspec.language.walk import walk
+from privspec.language.walk import every
 from privspec.model.domains import FiniteSet, Tables, unknown_keys
 from privspec.model.graph import Model
 from privspec.model.neighbours import GivenTheModel
@@ -104,8 +104,7 @@ def _has_parts(model: Model) -> bool:
 
 
 def _tallies_parties(model: Model) -> bool:
-    asked = (model.loss, *(line.target for line in model.accuracy), *(n.definition for n in model.nodes.values()))
-    calls = (node for expr in asked if expr is not None for node in walk(expr) if isinstance(node, syntax.Call))
+    calls = (call for expr in model.expressions for call in every(expr, syntax.Call))
     return any(node.index for node in model.inputs) and any(call.function == "histogram" for call in calls)
 
 
@@ -135,8 +134,7 @@ def _calls(model: Model) -> bool:
 
 
 def _counts(model: Model) -> bool:
-    asked = (model.loss, *(line.target for line in model.accuracy), *(n.definition for n in model.nodes.values()))
-    return any(isinstance(node, syntax.Counting) for expr in asked if expr is not None for node in walk(expr))
+    return any(any(every(expr, syntax.Counting)) for expr in model.expressions)
 
 
 def _of_one_table(model: Model) -> bool:

@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 132_469,
     "language": 28_000,
-    "model": 103_590,
+    "model": 103_300,
     "noise": 10_500,
-    "problem": 76_870,
+    "problem": 76_490,
     "solvers": 76_330,
     "top": 26_000,
 }

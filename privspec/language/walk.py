@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from privspec.core.records import dataclass, fields, replace
 from privspec.language import syntax
 from privspec.language.syntax import Node
 
+N = TypeVar("N", bound=Node)
 _FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
 
@@ -41,6 +42,11 @@ def walk(node: Node, whole: Callable[[Node], bool] = lambda _: False) -> Iterato
         yield current
         if not whole(current):
             stack.extend(reversed(tuple(children(current))))
+
+
+def every(node: Node | None, *kinds: type[N]) -> Iterator[N]:
+    """All nodes of some kinds below one and itself, in the order of `walk`; none where there is none."""
+    return (one for one in walk(node) if isinstance(one, kinds)) if node is not None else iter(())
 
 
 def depth(node: Node) -> int:

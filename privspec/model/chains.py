@@ -18,6 +18,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
+from privspec.model.conditions import items_of
 from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.priors import Law, law_of, short
@@ -118,15 +119,10 @@ class ChainReader:
             message = f"{name}[{place}] is drawn given earlier entries, each of them once"
             hint = f"give {name}[{place}] a line of its own, or none before it"
             self._refuse(statement.right.span, message, hint)
-        match statement.right:
-            case syntax.Call(function="categorical", arguments=(syntax.Index(base=base),)) if parents:
-                table = self._numbers(base)
-            case syntax.Call(function="categorical", arguments=(argument,)) if not isinstance(
-                argument, syntax.NO_EXPRESSION
-            ):
-                table = self._numbers(argument)
-            case _:
-                self._refuse(statement.right.span, "the law of an entry is stated in weights", "as in categorical(w)")
+        weights = _weights(statement)
+        if weights is None:
+            self._refuse(statement.right.span, "the law of an entry is stated in weights", "as in categorical(w)")
+        table = self._numbers(weights.base if parents and isinstance(weights, syntax.Index) else weights)
         if table.shape != (size,) * (len(parents) + 1):
             wanted = " x ".join([str(size)] * (len(parents) + 1))
             raise Failure("PS0406", statement.right.span, f"{_extents(table)} weights, where {wanted} are expected")
@@ -173,13 +169,10 @@ class ChainReader:
         return first, later
 
     def _starts(self, statement: syntax.Relation, values: Sequence[Value]) -> tuple[Law, ...]:
+        weights = _weights(statement)
+        if weights is not None:
+            return tuple(self._law(item, len(values)) for item in items_of(weights))
         match statement.right:
-            case syntax.Call(function="categorical", arguments=(syntax.SetOf(items=items),)):
-                return tuple(self._law(item, len(values)) for item in items)
-            case syntax.Call(function="categorical", arguments=(argument,)) if not isinstance(
-                argument, syntax.NO_EXPRESSION
-            ):
-                return (self._law(argument, len(values)),)
             case syntax.Call(function=function) | syntax.Name(id=function):
                 right = statement.right
                 given = right.arguments if isinstance(right, syntax.Call) else ()
@@ -195,17 +188,14 @@ class ChainReader:
         (index,) = statement.left.indices
         before = syntax.Binary("-", index, syntax.Number(Fraction(1), "1", span=index.span), span=index.span)
         own = spell(syntax.Index(syntax.Name(name, span=index.span), (before,), span=index.span))
-        match statement.right:
-            case syntax.Call(
-                function="categorical", arguments=(syntax.Index(base=base, indices=(syntax.Index() as given,)),)
-            ):
+        match _weights(statement):
+            case syntax.Index(base=base, indices=(syntax.Index() as given,)):
                 if spell(given) != own:
                     self._refuse(given.span, f"an entry is drawn given the one before, {own}", f"write {own}")
-                tables = base.items if isinstance(base, syntax.SetOf) else (base,)
-                return tuple(self._rows(table, len(values)) for table in tables), ()
-            case syntax.Call(function="categorical", arguments=(argument,)) if not isinstance(
-                argument, syntax.NO_EXPRESSION
-            ):
+                return tuple(self._rows(table, len(values)) for table in items_of(base)), ()
+            case None:
+                pass
+            case _:
                 laws = self._starts(statement, values)
                 return tuple((law,) * len(values) for law in laws), laws
         hint = f"write categorical(step[{own}]), with a row of step for each value of {name}"
@@ -243,14 +233,20 @@ class ChainReader:
         raise Failure("PS0440", span, message, help=hint)
 
 
+def _weights(statement: syntax.Relation) -> syntax.Expr | None:
+    """The w of `x[1] ~ categorical(w)`; None for other laws."""
+    match statement.right:
+        case syntax.Call(function="categorical", arguments=(weights,)) if not isinstance(weights, syntax.NO_EXPRESSION):
+            return weights
+    return None
+
+
 def _given(statement: syntax.Relation) -> tuple[syntax.Index, ...]:
     """The entries by which a law is chosen, as in `categorical(step[x[i-1]])`."""
-    match statement.right:
-        case syntax.Call(function="categorical", arguments=(syntax.Index(indices=indices),)) if all(
-            isinstance(one, syntax.Index) for one in indices
-        ):
-            return tuple(one for one in indices if isinstance(one, syntax.Index))
-    return ()
+    weights = _weights(statement)
+    indices = weights.indices if isinstance(weights, syntax.Index) else ()
+    found = tuple(one for one in indices if isinstance(one, syntax.Index))
+    return found if len(found) == len(indices) else ()
 
 
 def _extents(array: NDArray[Any]) -> str:

@@ -16,7 +16,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import walk, with_children
+from privspec.language.walk import every, walk, with_children
 from privspec.model.domain_rules import as_far_as_readable, read_domain
 from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, measured
 from privspec.model.evaluate import Environment, evaluate
@@ -42,6 +42,16 @@ POWER = 4
 """Highest power of a column that is added up."""
 CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
 """Arguments that are about a column of a table."""
+
+
+def items_of(value: syntax.Expr) -> tuple[syntax.Expr, ...]:
+    """What stands in braces, or the one value without them."""
+    return value.items if isinstance(value, syntax.SetOf) else (value,)
+
+
+def word_of(item: syntax.Node) -> str | None:
+    """The word that a name is, or a text in quotes; None for anything else."""
+    return item.id if isinstance(item, syntax.Name) else item.value if isinstance(item, syntax.String) else None
 
 
 def holds(node: syntax.Holds | syntax.Condition) -> syntax.Call | syntax.Binary:
@@ -89,9 +99,8 @@ def _of_groups(call: syntax.Call) -> syntax.Call:
             arguments=(syntax.Call(function="histogram", arguments=(syntax.Name() as table, *rest), span=span),),
         ):
             groups = [one.value for one in rest if isinstance(one, syntax.Keyword) and one.name == GROUPS]
-            items = [item for one in groups for item in (one.items if isinstance(one, syntax.SetOf) else (one,))]
-            if len(items) == 1 and isinstance(items[0], syntax.Name | syntax.String):
-                name = items[0].id if isinstance(items[0], syntax.Name) else items[0].value
+            items = [item for one in groups for item in items_of(one)]
+            if len(items) == 1 and (name := word_of(items[0])) is not None:
                 kept = [one for one in rest if not _groups(one)]
                 return syntax.Call("argmax", (syntax.Attribute(table, name, span=span), *kept), span=call.span)
     return call
@@ -110,7 +119,7 @@ def with_listed_values(
     tables = declared_tables(spec, environment)
     _refuse_of_each(spec, report)
     cut = {name: new for name, table in tables.items() if (new := _cut(spec, name, table, environment)) != table}
-    if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
+    if not tables and not any(every(spec, syntax.Condition, syntax.Holds)):
         return spec, cut
     reader = _Reader(tables | cut, environment, report)
     found = reader.rewritten(spec)
@@ -130,7 +139,7 @@ def _refuse_of_each(spec: syntax.Spec, report: Report) -> None:
         if own is None or own.domain is None or not conditions:
             continue
         name, party = own.target.name, spell(own.target.indices[0])
-        tables = [one for one in walk(own.domain) if isinstance(one, syntax.Call) and _is_table(one)]
+        tables = _tables_in(own.domain)
         if tables and isinstance(first, syntax.Name):
             continue
         values = spell(own.domain)
@@ -173,8 +182,7 @@ def _cuts_of(one: syntax.Argument, column: str, environment: Environment) -> lis
     """Where a condition on a column changes from held to not held; nothing of what cannot be read, which is told."""
     match one:
         case syntax.Keyword(name=name, value=value) if name == column:
-            items = value.items if isinstance(value, syntax.SetOf) else (value,)
-            asked = [(item, up_to) for item in items for up_to in (False, True)]
+            asked = [(item, up_to) for item in items_of(value) for up_to in (False, True)]
         case syntax.Member(name=name, domain=syntax.SetOf(items=items)) if name == column:
             asked = [(item, up_to) for item in items for up_to in (False, True)]
         case syntax.Member(name=name, domain=syntax.RangeOf() as domain) if name == column:
@@ -281,8 +289,7 @@ def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, ob
 
 def declared_columns(spec: syntax.Spec, table: str) -> tuple[str, ...]:
     """The columns that a spec declares for a table."""
-    domains = (one.domain for one in spec.variables if one.target.name == table and one.domain is not None)
-    calls = (node for domain in domains for node in walk(domain) if isinstance(node, syntax.Call) and _is_table(node))
+    calls = (call for one in spec.variables if one.target.name == table for call in _tables_in(one.domain))
     return tuple(one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member))
 
 
@@ -291,7 +298,7 @@ def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[st
     named = {one.name for one in rest if isinstance(one, syntax.Keyword)} & set(table.names)
     sets = [one.value if isinstance(one, syntax.Keyword) and one.name == GROUPS else one for one in rest]
     items = [item for one in sets if isinstance(one, syntax.SetOf) for item in one.items]
-    words = {item.id if isinstance(item, syntax.Name) else getattr(item, "value", "") for item in items}
+    words = {word_of(item) or "" for item in items}
     if function == "marginals" and not words <= set(table.names):
         return set(table.names)  # what is wrong is told where it is read
     by_sets = all(isinstance(one, syntax.SetOf) for one in rest) and bool(rest)
@@ -314,7 +321,7 @@ def declared_tables(spec: syntax.Spec, environment: Environment) -> dict[str, Ta
     """The tables among the variables, as far as their domains can be read: what is wrong with others is told there."""
     found = {}
     for variable in spec.variables:
-        if variable.domain is not None and any(_is_table(node) for node in walk(variable.domain)):
+        if variable.domain is not None and _tables_in(variable.domain):
             try:
                 domain: Domain | None = read_domain(variable.domain, environment)
             except Failure:
@@ -324,8 +331,8 @@ def declared_tables(spec: syntax.Spec, environment: Environment) -> dict[str, Ta
     return found
 
 
-def _is_table(node: syntax.Node) -> bool:
-    return isinstance(node, syntax.Call) and node.function == "table"
+def _tables_in(domain: syntax.Domain | None) -> list[syntax.Call]:
+    return [call for call in every(domain, syntax.Call) if call.function == "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +342,7 @@ class _Reader:
     report: Report
 
     def rewritten(self, node: syntax.Node) -> syntax.Node:
-        if isinstance(node, syntax.Counting) or not any(
-            isinstance(one, syntax.Call | syntax.Holds) for one in walk(node)
-        ):
+        if isinstance(node, syntax.Counting) or not any(every(node, syntax.Call, syntax.Holds)):
             return node
         if isinstance(node, syntax.Holds):
             return with_children(holds(node), self.rewritten)
@@ -353,7 +358,7 @@ class _Reader:
 
     def _no_product(self, expr: syntax.Node) -> bool:
         """Whether some other computation with columns stands where a column is added up; that is told."""
-        columns = (node for node in walk(expr) if isinstance(node, syntax.Attribute))
+        columns = every(expr, syntax.Attribute)
         found = next((one for one in columns if isinstance(one.base, syntax.Name) and one.base.id in self.tables), None)
         if found is None or not isinstance(expr, syntax.Binary | syntax.Negate):
             return False
@@ -435,13 +440,13 @@ class _Reader:
         return syntax.Counting(call.function, (*head, *public, *settings), text, span=call.span)
 
     def _groups(self, setting: syntax.Keyword, table: Table) -> syntax.Keyword:
-        items = setting.value.items if isinstance(setting.value, syntax.SetOf) else (setting.value,)
         names = []
-        for item in items:
-            if not isinstance(item, syntax.Name | syntax.String):
+        for item in items_of(setting.value):
+            name = word_of(item)
+            if name is None:
                 raise Failure("PS0206", item.span, "groups are columns", help="as in by = {age, sex}")
-            names.append(item.id if isinstance(item, syntax.Name) else item.value)
-            self._counted(names[-1], table, item.span, grouped=True)
+            names.append(name)
+            self._counted(name, table, item.span, grouped=True)
         if len(set(names)) < len(names):
             raise Failure("PS0206", setting.span, "a column stands twice among the groups")
         listed = syntax.SetOf(tuple(map(syntax.String, names)), span=setting.value.span)
@@ -452,7 +457,7 @@ class _Reader:
         match one:
             case syntax.Keyword(name=name, value=value):
                 self._counted(name, table, one.span)
-                wanted = self._values(value.items if isinstance(value, syntax.SetOf) else (value,), name, table)
+                wanted = self._values(items_of(value), name, table)
                 return name, [item for item in self._domain(name, table).elements() if item in wanted]
             case syntax.Member(name=name, domain=domain):
                 self._counted(name, table, one.span)
@@ -514,7 +519,7 @@ class _Reader:
 
     def _side(self, side: syntax.Expr, table: Table) -> str | None:
         """The column that one side of a comparison names."""
-        word = side.id if isinstance(side, syntax.Name) else side.value if isinstance(side, syntax.String) else None
+        word = word_of(side)
         return word if word in (*table.names, *table.ids) else None
 
     def _no_column(self, side: syntax.Expr, table: Table) -> Failure:

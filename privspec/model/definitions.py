@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
-from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
+from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, uses, walk
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, lay_out
@@ -148,7 +148,7 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
             index: str | None = None
         case syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),)) if index in scope.of("party"):
             pass
-        case _ if any(isinstance(node, syntax.Over) for node in walk(left)):
+        case _ if any(every(left, syntax.Over)):
             found.constraints.append(statement)
             return
         case _:

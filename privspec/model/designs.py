@@ -19,7 +19,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used, summands, walk, with_children
+from privspec.language.walk import every, names_used, summands, walk, with_children
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.evaluate import Environment, Reader, evaluate
@@ -103,7 +103,7 @@ def _values(domain: Domain) -> Iterator[Choice]:
 def picks(spec: syntax.Spec) -> tuple[str, ...]:
     """The choices between components of a spec."""
     parts = {component.name for component in spec.components}
-    words = {name: {n.id for n in walk(domain) if isinstance(n, syntax.Name)} for name, (domain, _) in _declared(spec)}
+    words = {name: {one.id for one in every(domain, syntax.Name)} for name, (domain, _) in _declared(spec)}
     return tuple(name for name, some in words.items() if some and some <= parts)
 
 
@@ -175,7 +175,7 @@ def _split(loss: syntax.Expr | None, public: set[str]) -> tuple[syntax.Expr | No
     kept: syntax.Expr | None = None
     costs = []
     for sign, term in () if loss is None else summands(loss):
-        averaged = any(isinstance(node, syntax.Over | syntax.Attribute) for node in walk(term))
+        averaged = any(every(term, syntax.Over, syntax.Attribute))
         if not averaged and set(names_used(term)) <= public:
             costs.append((sign, term))
         elif kept is None:
@@ -246,8 +246,8 @@ def _with_parts(found: syntax.Spec, spec: syntax.Spec, picked: Mapping[str, str]
         for node in walk(next(domain for choice, (domain, _) in _declared(spec) if choice == name))
         if isinstance(node, syntax.Name) and (word := node.id) != picked[name]
     }
-    used = {node.id for node in walk(changed) if isinstance(node, syntax.Name)}
-    used |= {node.name for node in walk(changed) if isinstance(node, syntax.Ref) and node.attribute is not None}
+    used = {node.id for node in every(changed, syntax.Name)}
+    used |= {node.name for node in every(changed, syntax.Ref) if node.attribute is not None}
     parts = tuple(part for part in changed.components if part.name not in others - used)
     return replace(changed, components=parts)  # type: ignore[no-any-return]
 

@@ -21,7 +21,7 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Numbers, PartialRankingOf, Power, RankingOf, Rankings
+from privspec.model.domains import Domain, Numbers, PartialRankingOf, RankingOf, Rankings
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt, Metric
@@ -297,7 +297,7 @@ def _rankings(values: Sequence[Value], lengths: Sequence[int]) -> list[Value]:
 
 def _length(domain: Domain | None) -> int:
     """How many alternatives a ranking has."""
-    base = domain.base if isinstance(domain, Power) else domain
+    base = None if domain is None else domain.innermost
     return len(base.alternatives) if isinstance(base, RankingOf) else 1
 
 

@@ -190,6 +190,11 @@ class Domain(ABC):
         low, high = self.bounds
         return low is not None and high is not None
 
+    @property
+    def innermost(self) -> Domain:
+        """The domain without its powers."""
+        return self
+
     def contains(self, value: Any) -> bool:
         """Whether a number, word, tuple or array is a value of this domain; no tables or laws are ever written out."""
         return False
@@ -650,6 +655,10 @@ class Power(Domain):
         """The base with more axes in front."""
         inner = self.base.type
         return Type(self.exponents + inner.shape, inner.element)
+
+    @property
+    def innermost(self) -> Domain:
+        return self.base.innermost
 
     @property
     def size(self) -> int | None:

@@ -509,6 +509,13 @@ class Model:
         node = self.nodes.get(name)
         return () if node is None or node.definition is None else names_used(node.definition)
 
+    @property
+    def expressions(self) -> tuple[syntax.Node, ...]:
+        """All that is computed or compared: the loss, lines of accuracy, definitions."""
+        definitions = (node.definition for node in self.nodes.values())
+        written = (self.loss, *(line.target for line in self.accuracy), *definitions)
+        return tuple(one for one in written if one is not None)
+
     def text(self, node: syntax.Node) -> str:
         """What the spec says in a place; of a part, in the names of the whole."""
         own = self.source.place(node.span)[0] in (self.source, self.source.main)

@@ -110,10 +110,7 @@ class InputBlock:
     @property
     def base_domain(self) -> Domain:
         """The domain without its powers."""
-        domain = self.domain
-        while isinstance(domain, Power):
-            domain = domain.base
-        return domain
+        return self.domain.innermost
 
     @property
     def schema(self) -> tuple[tuple[str, Domain], ...] | None:

@@ -15,8 +15,8 @@ from math import prod
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
-from privspec.language.walk import names_used, walk, with_children
-from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
+from privspec.language.walk import every, names_used, walk, with_children
+from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables, items_of, word_of
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
 from privspec.model.library import FunctionError, Question, function_of, library, number
@@ -62,8 +62,8 @@ class _Statistics:
         """
         spec = self._linear(self._inlined())
         for line in (*spec.accuracy, *spec.background, *spec.options):
-            for node in walk(line):
-                if self._about(node) and isinstance(node, syntax.Call):
+            for node in every(line, syntax.Call):
+                if self._about(node):
                     message = f"solve computes the {node.function} of a column in the loss alone"
                     raise Failure("PS0501", node.span, message, help="write E[ (m - ...)^2 ] there, with m an output")
         if spec.loss is None:
@@ -150,7 +150,7 @@ class _Statistics:
         """An average of a squared error of a statistic as one of squared errors of sums; others as they are."""
         if not isinstance(node, syntax.Over):
             return with_children(node, self._changed)
-        calls = [one for one in walk(node) if self._about(one) and isinstance(one, syntax.Call)]
+        calls = [call for call in every(node, syntax.Call) if self._about(call)]
         if not calls:
             self.beside.append(node)
             return node
@@ -241,11 +241,11 @@ class _Statistics:
 
 
 def _columns_of(setting: syntax.Keyword) -> Iterator[str]:
-    items = setting.value.items if isinstance(setting.value, syntax.SetOf) else (setting.value,)
-    for item in items:
-        if not isinstance(item, syntax.Name | syntax.String):
+    for item in items_of(setting.value):
+        name = word_of(item)
+        if name is None:
             raise Failure("PS0206", item.span, "columns are named here", help="as in {age, sex}")
-        yield item.id if isinstance(item, syntax.Name) else item.value
+        yield name
 
 
 def _squared(over: syntax.Over) -> syntax.Expr | None:
@@ -311,7 +311,7 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
 
 def _operators(expr: syntax.Node) -> set[str]:
     """`E` and `worst`, as far as they stand in it."""
-    return {node.operator for node in walk(expr) if isinstance(node, syntax.Over)}
+    return {over.operator for over in every(expr, syntax.Over)}
 
 
 def _of_many(domain: syntax.Domain | None) -> bool:

@@ -13,8 +13,8 @@ from privspec.kernel.trust import KINDS
 from privspec.language import syntax
 from privspec.language.automaton import is_name
 from privspec.language.spelling import spell
-from privspec.language.walk import children, walk
-from privspec.model.conditions import CONDITIONS, about_table
+from privspec.language.walk import children, every, walk
+from privspec.model.conditions import CONDITIONS, about_table, word_of
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
@@ -113,7 +113,7 @@ def collect(spec: syntax.Spec, report: Report) -> Scope:
     for found in scope.declarations.values():
         _check_index(found, scope, report)
     functions = [found for found in scope.declarations.values() if library().get(found.name) is not None]
-    called = {node.function for node in walk(spec) if isinstance(node, syntax.Call)} if functions else set()
+    called = {call.function for call in every(spec, syntax.Call)} if functions else set()
     for found in functions:
         if found.name in called:
             message = f"{found.name} is also a function of the language"
@@ -128,7 +128,7 @@ def warn_of_unused(read: Iterable[syntax.Node], scope: Scope, report: Report, ch
     What is `chosen` has a use.
     """
     amount_of = {one.figure: one for one in (ZERO_CONCENTRATED, GAUSSIAN, PURE)}
-    used = {*chosen, *(node.id for one in read for node in walk(one) if isinstance(node, syntax.Name))}
+    used = {*chosen, *(name.id for one in read for name in every(one, syntax.Name))}
     for name, found in scope.of("parameter").items():
         if name not in used:
             message = f"nothing uses the parameter {name}"
@@ -266,8 +266,7 @@ class Resolver:
 
     def _of_table(self, table: str, item: syntax.Expr) -> bool:
         """Whether what stands where an index does is the name of a column."""
-        named = item.id if isinstance(item, syntax.Name) else item.value if isinstance(item, syntax.String) else None
-        return named in self.tables.get(table, ())
+        return word_of(item) in self.tables.get(table, ())
 
     def _name(self, node: syntax.Name, bound: Mapping[str, Span], public: str) -> None:
         if node.id in bound or node.id in ("inf", "real"):
@@ -411,7 +410,7 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     for variable in spec.variables:
         if variable.domain is not None:
             resolver.domains.update(_domain_names(variable.domain))
-            calls = [n for n in walk(variable.domain) if isinstance(n, syntax.Call) and n.function == "table"]
+            calls = [call for call in every(variable.domain, syntax.Call) if call.function == "table"]
             columns = tuple(c.name for call in calls for c in call.arguments if isinstance(c, syntax.Member))
             resolver.tables[variable.target.name] = columns
         resolver.check(variable.domain, {}, why_domain)

@@ -19,7 +19,7 @@ from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import walk
+from privspec.language.walk import every
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
 from privspec.model.evaluate import evaluate, places_in_turn
 from privspec.model.graph import GraphNode, Model, once
@@ -74,10 +74,8 @@ class FrequencyBlock(judged.FrequencyBlock):
 
 def reads(model: Model) -> bool:
     """Whether a spec asks how many parties hold each value of an input of theirs."""
-    lines = (line.target for line in model.accuracy)
-    asked = (model.loss, *lines, *(node.definition for node in model.nodes.values()))
-    calls = (node for expr in asked if expr is not None for node in walk(expr))
-    return any(_histogram_of(model, node) is not None for node in calls)
+    calls = (call for expr in model.expressions for call in every(expr, syntax.Call))
+    return any(_histogram_of(model, call) is not None for call in calls)
 
 
 def _histogram_of(model: Model, expr: syntax.Node) -> GraphNode | None:

@@ -18,7 +18,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.core.sparse import SparseMatrix, sparse_of
 from privspec.language import syntax
-from privspec.language.walk import names_used, walk
+from privspec.language.walk import every, names_used
 from privspec.model.domains import Table, Tables, Type
 from privspec.model.evaluate import (
     Algebra,
@@ -449,13 +449,12 @@ class Interpreter(Algebra[Reading]):
         for name, member in members.items():
             looked_up = [
                 node
-                for node in walk(expr)
-                if isinstance(node, syntax.Index)
-                and isinstance(node.indices[0], syntax.Name)
+                for node in every(expr, syntax.Index)
+                if isinstance(node.indices[0], syntax.Name)
                 and node.indices[0].id == name
                 and name not in names_used(node.base)
             ]
-            used = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(expr))
+            used = sum(node.id == name for node in every(expr, syntax.Name))
             if used > len(looked_up) or len(members) > 1:
                 raise _CountedLoopError
             for node in looked_up:

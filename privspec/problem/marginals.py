@@ -28,7 +28,7 @@ from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import call_of, environment
 from privspec.problem.linear import Column, _column
-from privspec.problem.terms import multiples
+from privspec.problem.terms import Measured, measured, multiples
 
 FROM = 500
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
@@ -280,37 +280,31 @@ class Reader:
             match term:
                 case syntax.Over(body=body, given=None):
                     yield from self._errors(body, share)
-                case syntax.Binary(op="^", left=syntax.Norm(operand=inner, order="2"), right=two) if self._two(two):
-                    yield from self._squares(inner, share)
-                case syntax.Call(function="sum" | "mean" as fold, arguments=(syntax.Binary(op="^") as power,)):
-                    name, tables = self._error(power.left)
-                    if not self._two(power.right):
-                        raise OtherFormError
-                    each = share / self._size(tables) if fold == "mean" else share
-                    yield from ((name, place, each) for place in range(len(tables)))
-                case syntax.Binary(op="^", left=left, right=two) if self._two(two):
-                    if self._size(self._error(left)[1]) > 1:
-                        raise OtherFormError
-                    yield from self._squares(left, share)
                 case _:
-                    raise OtherFormError
+                    yield from self._squares(measured(term), share)
 
-    def _squares(self, error: syntax.Node, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
-        name, tables = self._error(error)
-        yield from ((name, place, weight) for place in range(len(tables)))
+    def _squares(self, found: Measured, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
+        """All squares of an error, added up or averaged; of one number by itself too."""
+        name, tables = self._error(found.error)
+        size = self._size(tables)
+        wanted = None if found.function is not None or (size == 1 and found.norm is None) else "2"
+        if not found.squared or found.each is not None or found.norm != wanted:
+            raise OtherFormError
+        each = weight / size if found.function == "mean" else weight
+        yield from ((name, place, each) for place in range(len(tables)))
 
     def _entries(self, over: syntax.Comprehension) -> Iterator[Errors]:
         """One error after another, all of an output: within a table they are alike."""
         body = over.body
         while isinstance(body, syntax.Over) and body.given is None:
             body = body.body
-        match body:
-            case syntax.Binary(op="^", left=syntax.Binary(op="-", left=left, right=right), right=two) if self._two(two):
-                pass
-            case _:
-                raise OtherFormError
-        match left, right:
-            case syntax.Index(base=a, indices=(syntax.Name(id=i),)), syntax.Index(base=b, indices=(syntax.Name(id=j),)):
+        found = measured(body)
+        match found.error:
+            case syntax.Binary(
+                op="-",
+                left=syntax.Index(base=a, indices=(syntax.Name(id=i),)),
+                right=syntax.Index(base=b, indices=(syntax.Name(id=j),)),
+            ) if found.squared and found.norm is None and found.function is None:
                 name, tables = self._error(syntax.Binary("-", a, b, span=body.span))
             case _:
                 raise OtherFormError
@@ -338,6 +332,3 @@ class Reader:
         shape = self.model.inputs[0].type.element.table.cell_shape  # type: ignore[union-attr]
         sizes = [{i: shape[i] * (shape[i] + 1) // 2 if i in own.ranges else shape[i] for i in own.by} for own in tables]
         return sum(prod(own.values()) for own in sizes)
-
-    def _two(self, expr: syntax.Node) -> bool:
-        return isinstance(expr, syntax.Number) and expr.value == 2

@@ -16,7 +16,7 @@ from privspec.kernel.points import Accuracy, Error
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Interval, Power, Real
+from privspec.model.domains import Domain, Interval, Real
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MeasureAt, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry
@@ -314,6 +314,4 @@ def _about(model: Model, source: GraphNode, output: GraphNode) -> bool:
 
 def _box(domain: Domain) -> bool:
     """Whether numbers lie between two ends, or anywhere."""
-    while isinstance(domain, Power):
-        domain = domain.base
-    return isinstance(domain, Interval | Real) and domain.size is None
+    return isinstance(domain.innermost, Interval | Real) and domain.innermost.size is None

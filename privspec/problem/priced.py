@@ -17,7 +17,7 @@ from privspec.kernel.measures import PURE
 from privspec.kernel.priced import RISING, Price
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import names_used, walk
+from privspec.language.walk import every, names_used
 from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model, once
@@ -193,7 +193,7 @@ def _check_places(model: Model, name: str) -> None:
     others: tuple[syntax.Node, ...] = (*spec.parties, *spec.variables, *spec.background, *spec.accuracy)
     others = (*others, *spec.fairness, *spec.options, *(clause for line in spec.privacy for clause in line.clauses))
     for one in others:
-        if any(isinstance(node, syntax.Name) and node.id == name for node in walk(one)):
+        if any(node.id == name for node in every(one, syntax.Name)):
             text = f"{name} is an amount of privacy that is picked: it stands in amounts and in the loss only"
             raise _error(model, one.span, text, help_="write a number here, or a parameter")
 

@@ -18,7 +18,7 @@ from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_
 from privspec.kernel.trust import NOBODY
 from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Interval, Power, Real, Tables
+from privspec.model.domains import Interval, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
 from privspec.model.neighbours import BallGeometry, CellGeometry, ReplacingEverything, ReplacingVoter, plural
@@ -201,7 +201,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
                 f"an output that is computed from another output ({node.name} from {other})",
                 f"release {other} alone: whoever has it can compute {node.name}, which costs no privacy",
             )
-        if node.domain is not None and not _unlimited(node.domain):
+        if node.domain is not None and not isinstance(node.domain.innermost, Real):
             yield (
                 node.span,
                 f"outputs that stay within a domain ({node.name} in {node.domain.describe()})",
@@ -290,13 +290,6 @@ def parties_of(model: Model) -> int:
     """How many parties hold the inputs of a secure sum: those of all index sets, or the people of the records."""
     sizes = {node.index: node.type.shape[0] for node in model.inputs}
     return sum(sizes.values())
-
-
-def _unlimited(domain: Domain) -> bool:
-    """Whether every number is allowed."""
-    while isinstance(domain, Power):
-        domain = domain.base
-    return isinstance(domain, Real)
 
 
 def _output_within(model: Model, node: GraphNode) -> str | None:

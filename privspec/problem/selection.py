@@ -16,7 +16,7 @@ from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CO
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import walk
+from privspec.language.walk import every
 from privspec.model.conditions import GROUPS
 from privspec.model.domains import Between, Domain, Interval, Power, Table, is_numeric
 from privspec.model.evaluate import Environment, evaluate
@@ -30,7 +30,7 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
-from privspec.problem.terms import Term, behind, beside_output, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, terms
 
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought
@@ -122,11 +122,8 @@ def reads(model: Model) -> bool:
 
 def _asked(model: Model) -> Iterator[syntax.Counting]:
     """Calls that ask for one, in the loss, lines and definitions."""
-    lines = [one for one in (model.loss, *(line.target for line in model.accuracy)) if one is not None]
-    for expr in (*lines, *(node.definition for node in model.nodes.values() if node.definition is not None)):
-        for node in walk(expr):
-            if isinstance(node, syntax.Counting) and node.function in FUNCTIONS:
-                yield node
+    calls = (call for expr in model.expressions for call in every(expr, syntax.Counting))
+    return (call for call in calls if call.function in FUNCTIONS)
 
 
 @once_at_any_amount
@@ -213,19 +210,14 @@ class _Reader:
         raise Failure("PS0502", loss.span, "solve takes one error of the value that is selected as the loss", help=hint)
 
     def _body(self, body: syntax.Expr) -> tuple[str, int, syntax.Counting] | None:
-        error: syntax.Node = body
-        form: str
+        found = measured(body)
+        form, power = "distance", 2 if found.squared else 1
         match body:
             case syntax.Call(function="rank_error" | "mismatch" as name):
-                form, power = "ranks" if name == "rank_error" else name, 1
-            case syntax.Absolute(operand=error) | syntax.Norm(operand=error, order="1"):
-                form, power = "distance", 1
-            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=two)) if two == 2:
-                error = inner.operand if isinstance(inner, syntax.Absolute | syntax.Norm) else inner
-                form, power = "distance", 2
-            case _:
+                form = "ranks" if name == "rank_error" else name
+            case _ if found.function is not None or not (found.squared or found.norm in ("abs", "1")):
                 return None
-        for other in beside_output(error, self.output.name):
+        for other in beside_output(found.error, self.output.name):
             call = behind(self.model, other)
             if isinstance(call, syntax.Counting) and call.function in FUNCTIONS:
                 return form, power, call

@@ -19,7 +19,7 @@ from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Me
 from privspec.kernel.systems import ChosenShare, component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import names_used, walk
+from privspec.language.walk import every, names_used
 from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
@@ -378,7 +378,7 @@ def _about(statement: syntax.BackgroundStatement, model: Model) -> set[str]:
 
 def _used(item: syntax.Node) -> set[str]:
     """Every name that a line uses, as a value or as what it is about."""
-    return {*names_used(item), *(node.name for node in walk(item) if isinstance(node, syntax.Ref))}
+    return {*names_used(item), *(node.name for node in every(item, syntax.Ref))}
 
 
 def _terms(expr: syntax.Expr | None) -> Iterator[syntax.Expr]:

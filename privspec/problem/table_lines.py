@@ -20,7 +20,7 @@ from privspec.kernel.tables_forms import Fairness
 from privspec.kernel.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used, reached, walk
+from privspec.language.walk import every, names_used, reached
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt
@@ -252,7 +252,7 @@ def chosen_in_loss(model: Model) -> tuple[str, ...]:
     """The `choose` variables that some average or worst case of the loss depends on."""
     if model.loss is None:
         return ()
-    overs = [node for node in walk(model.loss) if isinstance(node, syntax.Over)]
+    overs = every(model.loss, syntax.Over)
     found = reached((name for node in overs for name in names_used(node)), model.uses)
     return tuple(node.name for node in model.choices if node.name in found)
 

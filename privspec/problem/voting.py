@@ -13,7 +13,7 @@ from privspec.kernel.measures import APPROXIMATE, PURE, PURE_MEASURES
 from privspec.kernel.voting import Choice, Cost, Term, Total, Vote
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import walk
+from privspec.language.walk import every, walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, MeasureAt
@@ -289,7 +289,7 @@ def rounds_of(model: Model) -> Rounds | None:
         _chosen_rounds(model, name)
         return Rounds(name, budget, None)
     count = model.values.get(name)
-    uses = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(model.spec))
+    uses = sum(node.id == name for node in every(model.spec, syntax.Name))
     if not same or uses > len(shares) or not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
         return None
     return Rounds(name, next(iter(wholes)), int(count))
@@ -522,7 +522,7 @@ class _Reader:
         if written.variable is not None or written.probability is not None:
             raise Failure("PS0501", written.span, "solve cannot compute this accuracy line for votes", help=PLAIN)
         bound = public_number(written.right, self.model)
-        if not any(isinstance(node, syntax.Call) and node.function == FUNCTION for node in walk(written.left)):
+        if not any(call.function == FUNCTION for call in every(written.left, syntax.Call)):
             return Limit(target.line, target.text, self._measured(written.left), bound)
         match written.left:
             case syntax.Call(function="manipulation", arguments=(syntax.Name(id=first), syntax.Name(id=second))) if (
