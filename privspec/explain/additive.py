@@ -18,7 +18,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.explain import plots
 from privspec.explain.curves import GaussianCurve, RenyiCurve
-from privspec.explain.document import Accuracy, Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
+from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine, table
 from privspec.explain.facts import (
     AddedNoise,
     ChosenNumber,
@@ -27,9 +27,8 @@ from privspec.explain.facts import (
     Moved,
     Rows,
     chosen_numbers,
-    executed,
+    given,
     randomness,
-    run_command,
 )
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
-_POST = Note("post-processing")
-_SITES = Judged("sites")
 _KNOWN = frozenset({"gaussian", "laplace", "mixed", "stepped"})
 
 
@@ -62,6 +59,11 @@ class InputFact:
     limits: str
     clipped: bool
     line: SpecLine
+
+    @property
+    def within(self) -> str:
+        """Its limits, after a comma."""
+        return f", {self.limits}" if self.limits else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class AdditiveNoise(AddedNoise):
     numbers: tuple[ChosenNumber, ...]
 
     page = "additive"
+    kin = "additive"
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         """That of Gaussian noise where a line states its ρ: its shift is sqrt(2 ρ)."""
@@ -108,13 +111,9 @@ class AdditiveNoise(AddedNoise):
         return _frontier(plan, claims)
 
     @property
-    def gaps(self) -> tuple[str, ...]:
-        """A family that is not known here, or noise of unknown size."""
-        if self.family not in _KNOWN:
-            return (
-                f"The noise of this plan belongs to the family {self.family!r}, which these pages cannot describe.",
-            )
-        return () if self.outputs else ("The plan does not say how large the noise in each released number is.",)
+    def known_family(self) -> bool:
+        """Whether these pages can describe it."""
+        return self.family in _KNOWN
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
@@ -181,44 +180,50 @@ class AdditiveNoise(AddedNoise):
             shown = [(name, facts.loss.error, True) for name in self.released]
         return tuple(Moved(name, size, facts.unit(name, size.text), many) for name, size, many in shown)
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        if facts.loss is None or not self.moved_by(facts):
-            return ()
-        names = [o.name for o in self.outputs if o.name not in facts.unprotected]
-        what = "The noise" if not facts.unprotected else f"The noise in the published {listing(names)}"
-        words = f"{what} protects you; on average it adds nothing."
-        said = proved(words if names else "So little noise protects nobody.", Judged("unbiased"))
-        return (replace(said, accuracy=Accuracy("mean", tuple((name, 0.0, 0.0) for name in names))),)
+    @property
+    def shape_words(self) -> str:
+        """Its law in words."""
+        return _LAWS[self.shape][0] if self.shape in _LAWS else f"noise of the shape “{self.shape}”"
 
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        bare = [o for o in self.outputs if o.without_noise.value > 0]
-        if bare:
-            return tuple(
-                f"{o.without_noise} of the {o.size} numbers in the published {o.name}, which depend on nobody's data"
-                for o in bare
-            )
-        if facts.claims and all(c.claim.relation.adds for c in facts.claims):
-            return "the questions asked", "the groups counted, but not how many people took part"
-        return "the questions asked", "the limits of the values", "how many values there are"
+    @property
+    def run_note(self) -> Note:
+        return Note(_LAWS[self.shape][1] if self.shape in _LAWS else "post-processing")
+
+    @property
+    def shares_words(self) -> str:
+        """What each party adds; empty where no party does."""
+        return _shares_words(self.shares) if self.shares else ""
+
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        told = facts.loss is not None and self.moved_by(facts)
+        names = [o.name for o in self.outputs if o.name not in facts.unprotected]
+        through = {} if facts.model is None else facts.model.through
+        # the plan itself may say, with its own status, that an input is clipped
+        said = [line for s in facts.assumptions if "clipped" in s.text for line in s.because]
+        return {
+            "protected": names if told else (),
+            "in_outputs": f" in the published {listing(names)}" if facts.unprotected else "",
+            "too_little": told and not names,
+            "bare": [o for o in self.outputs if o.without_noise.value > 0],
+            "adding": bool(facts.claims) and all(c.claim.relation.adds for c in facts.claims),
+            "lattice": _LATTICES[self.rounding].format(grid=self.grid or "that the plan does not state"),
+            "step": self.grid or "not stated",
+            "output_step": self.output_grid or "not stated",
+            "strategy_size": " × ".join(map(str, self.strategy)) or "not stated",
+            "whole": [i for i in self.inputs if i.name not in through],
+            "read": [replace(i, layout=f"{i.layout} of {through[i.name]}") for i in self.inputs if i.name in through],
+            "clipped": [i for i in self.inputs if i.clipped and i.name not in through and i.line not in said],
+            "files": given(through.get(i.name, i.name) for i in self.inputs),
+        }
+
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
+        names = (o.name for o in self.outputs if o.name not in facts.unprotected)
+        return dict.fromkeys(("noise", "little"), Accuracy("mean", tuple((name, 0.0, 0.0) for name in names)))
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        law, name = _LAWS.get(self.shape, (f"noise of the shape “{self.shape}”", "post-processing"))
-        lattice = _LATTICES[self.rounding].format(grid=self.grid or "that the plan does not state")
-        return (
-            proved(
-                f"What is executed is {law} drawn in exact arithmetic: {lattice}, so that the low bits of "
-                "floating-point numbers cannot reveal anything.",
-                Note(name),
-            ),
-            *([proved(f"It is added in shares: {_shares_words(self.shares)}.", Note(name))] if self.shares else []),
-            *(number.sentence() for number in self.numbers),
-            *randomness(Note(name)),
-            proved(
-                f"Released values lie on a grid of step {self.output_grid or 'not stated'}; rounding to it "
-                "after the noise cannot weaken the guarantee.",
-                _POST,
-            ),
-        )
+        numbers = (number.sentence() for number in self.numbers)
+        more = self._sentences("auditor_more", facts)
+        return *self._sentences("auditor", facts), *numbers, *randomness(self.run_note), *more
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         caption = "Noise in the released numbers, in units of the output (claim loss)"
@@ -226,26 +231,8 @@ class AdditiveNoise(AddedNoise):
         rows = [(o.name, o.size, o.typical, o.least, o.largest, o.without_noise) for o in self.outputs]
         return (table(caption, header, rows or [("not stated in the plan", *[None] * 5)], *range(1, 6)),)
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        found = []
-        for item in self.inputs:
-            limits = f", {item.limits}" if item.limits else ""
-            if facts.model is not None and item.name in facts.model.through:
-                function = facts.model.through[item.name]
-                words = f"Secret input {item.name}: nothing of it is read but {item.size} {item.layout} of {function}"
-                found.append(asserted(f"{words}{limits}.", item.line))
-                continue
-            found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.line))
-            # the plan itself may say, with its own status, that an input is clipped
-            said = any(item.line in s.because and "clipped" in s.text for s in facts.assumptions)
-            if item.clipped and not said:
-                words = f"Values of {item.name} outside their limits are clipped to them before anything else."
-                found.append(tested(words, item.line))
-        return tuple(found)
-
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        goes = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _SITES)
-        return [goes, *(number.sentence() for number in self.numbers)]
+        return [*AddedNoise.engineer_points(self, facts), *(number.sentence() for number in self.numbers)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         rows = [
@@ -260,33 +247,10 @@ class AdditiveNoise(AddedNoise):
         plot = plots.noise_plot(self.sites)
         return [found, *((plot,) if plot else ())]
 
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        inputs = (
-            (i.name, f"{i.size} {i.layout}{f', {i.limits}' if i.limits else ''}{', clipped' * i.clipped}")
-            for i in self.inputs
-        )
-        rows = [
-            ("Noise", self.shape),
-            *([("Shares", _shares_words(self.shares))] if self.shares else []),
-            ("Strategy", " × ".join(map(str, self.strategy)) or "not stated"),
-            ("Lattice of the noisy answers", self.grid or "not stated"),
-            ("Grid of the outputs", self.output_grid or "not stated"),
-            *((f"Input {name}", words) for name, words in inputs),
-        ]
-        return executed(facts, rows, proved("Everything released is computed from the noisy strategy answers.", _POST))
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        through = {} if facts.model is None else facts.model.through
-        return (run_command(plan, (through.get(i.name, i.name) for i in self.inputs)),)
-
 
 @dataclass(frozen=True, slots=True)
 class CompactNoise(AdditiveNoise):
     """Additive noise of which a plan states what is drawn, and no covariance of the outputs."""
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        return ()
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         if self.shape == "laplace":

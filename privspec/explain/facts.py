@@ -35,6 +35,7 @@ from privspec.explain.document import (
 )
 from privspec.explain.fitting import Effects, Fitting
 from privspec.explain.messages import phrase, phrases, said, sentences, source
+from privspec.explain.messages import section as section_of
 from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.questions import Question, took_part
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
@@ -367,6 +368,8 @@ class MechanismFact(ABC):
 
     page: ClassVar[str]
     """The message file with its sentences and labels."""
+    kin: ClassVar[str] = ""
+    """That of the mechanisms that it is one of: what its own file leaves out stands there."""
     by_chance: ClassVar[bool] = True
     """Whether its expected error is that of chance alone, at data that fit."""
 
@@ -470,11 +473,15 @@ class MechanismFact(ABC):
     def _of(self, facts: Facts) -> tuple[object, ...]:
         return self.values(facts), self, facts
 
-    def _phrases(self, section: str, facts: Facts) -> Rows:
-        return phrases(f"{self.page}.{section}", *self._of(facts))
+    def _at(self, section: str) -> str:
+        own = f"{self.page}.{section}"
+        return own if section_of(own) or not self.kin else f"{self.kin}.{section}"
 
-    def _sentences(self, section: str, facts: Facts) -> tuple[Sentence, ...]:
-        return sentences(f"{self.page}.{section}", *self._of(facts))
+    def _phrases(self, section: str, facts: Facts, **given: object) -> Rows:
+        return phrases(self._at(section), given, *self._of(facts))
+
+    def _sentences(self, section: str, facts: Facts, **given: object) -> tuple[Sentence, ...]:
+        return sentences(self._at(section), given, *self._of(facts))
 
     def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
         """What its sentences say of errors, by their keys."""
@@ -483,7 +490,7 @@ class MechanismFact(ABC):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         """How exact what is published is, besides that."""
         figures, found = self.accuracies(facts), list[Sentence]()
-        for one, sentence in said(f"{self.page}.public", *self._of(facts)):
+        for one, sentence in said(self._at("public"), *self._of(facts)):
             known = figures.get(one.key.rpartition(".")[2])
             if known is None:
                 found.append(sentence)
@@ -518,7 +525,7 @@ class MechanismFact(ABC):
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         """What is drawn, for engineers."""
-        return list(sentences(f"{self.page}.engineer", {"goes": self.drawn(facts)}, *self._of(facts)))
+        return list(self._sentences("engineer", facts, goes=self.drawn(facts)))
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         """What is drawn, in figures and drawings, and what it was compared with."""
@@ -537,7 +544,7 @@ class MechanismFact(ABC):
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
-        return tuple(text for _, text in phrases(f"{self.page}.commands", {"plan": plan}, *self._of(facts)))
+        return tuple(text for _, text in self._phrases("commands", facts, plan=plan))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -561,9 +568,9 @@ class AddedNoise(MechanismFact):
         return f" ± {item.error}"
 
 
-def run_command(plan: str, names: Iterable[str], ending: str = "csv") -> str:
-    """The command that executes a plan on data of these names."""
-    return f"privspec run {plan}{''.join(f' --input {name}={name}.{ending}' for name in names)}"
+def given(names: Iterable[str]) -> str:
+    """What a command that executes a plan is given: the files of these inputs."""
+    return "".join(f" --input {name}={name}.csv" for name in names)
 
 
 def executed(facts: Facts, rows: Rows, *how: Sentence) -> tuple[Block, ...]:

@@ -20,10 +20,9 @@ from privspec.explain.document import (
     Block,
     Note,
     SpecLine,
-    proved,
     table,
 )
-from privspec.explain.facts import MechanismFact, executed, run_command, typical
+from privspec.explain.facts import MechanismFact, typical
 from privspec.explain.fitting import Effects
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
 from privspec.kernel.keys import KeyBlock, read_keys
@@ -114,8 +113,6 @@ class TableNoise(CompactNoise):
         caption = "Noise in the released tables, in records (claim loss)"
         return (*AdditiveNoise.auditor_tables(self, facts), _table(caption, "Tables by so many columns", self.asked))
 
-    engineer_points = MechanismFact.engineer_points
-
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         caption = "Standard deviation of the noise that is drawn"
         return [
@@ -123,24 +120,6 @@ class TableNoise(CompactNoise):
             _table("Standard deviation of the tables", "Tables by so many columns", self.asked),
             self.ways(facts),
         ]
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        rows = [
-            ("Noise", self.shape),
-            ("Columns of the table", str(self.columns)),
-            *((f"Sets of {one.columns} columns", f"{one.tables}, {one.numbers} noisy numbers") for one in self.parts),
-            (
-                "Lattice of the noisy parts",
-                f"{self.grid} of the deviation of each number" if self.shape == "gaussian" else self.grid,
-            ),
-            ("Grid of the outputs", self.output_grid),
-            *((f"Input {one.name}", f"{one.size} {one.layout}, {one.limits}") for one in self.inputs),
-        ]
-        words = "Everything released is computed from the noisy parts of the sets of columns."
-        return executed(facts, rows, proved(words, Note("post-processing")))
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (run_command(plan, (one.name for one in self.inputs)),)
 
 
 def _table(caption: str, first: str, ways: Iterable[Ways]) -> Block:
@@ -343,9 +322,6 @@ def key_fact(plan: Stated, context: Context) -> KeyFact:
 # --- running totals of a long row ------------------------------------------------------------------
 
 
-_STREAM_NOTE = Note("streams")
-
-
 @dataclass(frozen=True, slots=True)
 class StreamNoise(CompactNoise):
     """Noise of a few sizes on the answers of a banded strategy."""
@@ -372,8 +348,6 @@ class StreamNoise(CompactNoise):
         """How many numbers are in an answer."""
         return count(self.done.band)
 
-    engineer_points = MechanismFact.engineer_points
-
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         start, rows = 1, []
         for length, size in zip(self.done.lengths, self.done.deviations, strict=True):
@@ -381,18 +355,6 @@ class StreamNoise(CompactNoise):
             start += length
         caption = "Standard deviation of the noise that is drawn"
         return [table(caption, "Answers | Numbers | Deviation", rows, 1, 2), self.ways(facts)]
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        rows = [
-            ("Noise", self.shape),
-            ("Numbers in an answer", str(count(self.done.band))),
-            ("Lattice of the noisy answers", self.grid),
-            ("Grid of the outputs", self.output_grid),
-            *((f"Input {one.name}", f"{one.size} {one.layout}, {one.limits}") for one in self.inputs),
-        ]
-        return executed(
-            facts, rows, proved("Everything released is computed from noisy answers.", Note("post-processing"))
-        )
 
 
 def stream_noise(plan: Stated, where: Context) -> StreamNoise:

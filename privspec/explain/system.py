@@ -16,7 +16,7 @@ from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, say, svg, tag, themed, way
-from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, run_command
+from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, given
 from privspec.explain.graphs import observers
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
@@ -142,7 +142,7 @@ class SystemFact(MechanismFact):
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         blocks = (block for part in self.parts if part.model is not None for block in part.model.blocks)
-        return (run_command(plan, dict.fromkeys(block.name for block in blocks)),)
+        return (f"privspec run {plan}{given(dict.fromkeys(block.name for block in blocks))}",)
 
     def _budget(self) -> Table:
         rows = (

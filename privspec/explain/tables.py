@@ -20,19 +20,15 @@ from privspec.explain.document import (
     Sentence,
     SpecLine,
     Table,
-    asserted,
     assumed,
     proved,
-    reported,
     table,
 )
 from privspec.explain.facts import (
     ChosenNumber,
     MechanismFact,
     chosen_numbers,
-    executed,
-    randomness,
-    run_command,
+    given,
     standing,
 )
 from privspec.explain.fitting import REPORTED, Effects
@@ -133,6 +129,15 @@ class ErrorTerm:
         return f"{self.shape.name}{', over the worst input' if self.worst else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A secret input, what it is in, and its line."""
+
+    name: str
+    domain: str
+    line: SpecLine
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFact(MechanismFact):
     """A table of probabilities; `local` is whether each person draws from it for themselves."""
@@ -156,6 +161,11 @@ class TableFact(MechanismFact):
     page = "tables"
 
     # --- facts
+
+    @property
+    def known_note(self) -> Note:
+        """The note on a table that is known by a name."""
+        return Note(self.recognised.note if self.recognised else "tables")
 
     @property
     def effects(self) -> Effects:
@@ -299,42 +309,26 @@ class TableFact(MechanismFact):
         words = term.words.replace(figure, f"{figure}{facts.unit(term.output, figure)}", 1)
         return f"By chance alone {what[0].lower()}{what[1:]} is {words}{' in the worst case' if term.worst else ''}."
 
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        if self.local:
-            return "that a report was sent", "the chances that it was drawn with"
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        table, where = self.table, facts.context
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
-        counted = sorted({r.plural for r in relations if r.single and not r.adds})
-        sizes = (f"how many {listing(counted)} there are",) if counted else ()
-        return "the questions asked", "the chances of each answer", *sizes
+        return {
+            "people": sorted({r.plural for r in relations if r.single and not r.adds}),
+            "releases": ", ".join(table.releases),
+            "of": ", ".join(table.of),
+            "of_listed": listing(table.of),
+            "as_counts": sorted(table.counted),
+            "one": 1,
+            "none": 0,
+            "domains": [Domain(name, domain, where.line_of(name)) for name, domain in where.input_domains.items()],
+            "files": given(where.input_domains),
+        }
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        table = self.table
-        found = [
-            proved(
-                f"The mechanism is a table Pr({', '.join(table.releases)} | {', '.join(table.of)}) of "
-                f"{self.entries} probabilities; each is an exact fraction, and each row adds up to exactly 1.",
-                _TABLES,
-                _ENTRY,
-            ),
-            proved(
-                "What is executed is that table: a whole number below the common denominator of a row decides which "
-                "column is drawn, so that no floating-point number takes part.",
-                _TABLES,
-            ),
-            *randomness(_TABLES),
-        ]
-        if table.counted:
-            words = f"Of {listing(sorted(table.counted))}, only how often each value occurs decides the row, not the"
-            found.append(proved(f"{words} order.", _TABLES))
-        return (*found, *self._known_as("The table"), *self._chosen())
+        return *MechanismFact.auditor_points(self, facts), *self._numbers(), *(law.sentence() for law in self.laws)
 
-    def _chosen(self) -> list[Sentence]:
-        return [number.sentence() for number in self.numbers] + [law.sentence() for law in self.laws]
-
-    def _known_as(self, subject: str) -> list[Sentence]:
-        if (found := self.recognised) is None:
-            return []
-        return [reported(f"{subject} is known as {found.name}: {found.text}.", Note(found.note))]
+    def _numbers(self) -> list[Sentence]:
+        return [number.sentence() for number in self.numbers]
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         rows = [(e.output, e.against, e.kind, str(e.figure)) for e in self.errors]
@@ -346,41 +340,11 @@ class TableFact(MechanismFact):
     def _rounds(self) -> tuple[Block, ...]:
         return () if self.rounds is None else (Points(self.rounds.points()), self.rounds.table())
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        where = facts.context
-        return tuple(
-            asserted(f"Secret input {name}, in {domain}.", where.line_of(name))
-            for name, domain in where.input_domains.items()
-        )
-
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        drawn = proved(f"What is drawn: {self.drawn(facts)}.", facts.context.sites_because, _ENTRY)
-        return [drawn, *self._known_as("It"), *(number.sentence() for number in self.numbers)]
+        return [*MechanismFact.engineer_points(self, facts), *self._numbers()]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         return [*(law.table() for law in self.laws), *drawings.table_plots(self.table), *self._rounds()]
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        items = [
-            ("Row", f"the value of {listing(self.table.of)}, one of {self.rows}"),
-            ("Column", f"the value of {', '.join(self.table.releases)}, one of {self.columns}"),
-            ("Entries", f"{self.entries} exact fractions, {self.zeros} of them 0"),
-            ("Common denominator of a row", f"up to {self.bits} bits"),
-            *((f"Input {name}", f"in {domain}") for name, domain in facts.context.input_domains.items()),
-        ]
-        return executed(
-            facts,
-            items,
-            proved(
-                "A draw: the operating system gives a whole number below the common denominator of the row, each as "
-                "likely as any other; the first column whose running sum exceeds it is drawn.",
-                _TABLES,
-            ),
-        )
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        run = run_command(plan, facts.context.input_domains)
-        return (f"{run} -o reports.csv", f"privspec aggregate {plan} reports.csv") if self.local else (run,)
 
 
 # --- reading --------------------------------------------------------------------------------------
