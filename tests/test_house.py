@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 80_535,
     "families": 197_200,
     "functions": 14_380,
-    "kernel": 132_469,
+    "kernel": 132_468,
     "language": 28_000,
     "model": 103_300,
     "noise": 10_500,

@@ -17,7 +17,7 @@ from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.measures import PURE, ZERO_CONCENTRATED, Measure
-from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
+from privspec.kernel.selection import Drawn, Listed, Multipliers, Selected, Witness, read_witness
 from privspec.kernel.selection import least as least_of
 from privspec.kernel.tables import TableBound, contrasts, lagrangian
 from privspec.kernel.tables_forms import Task
@@ -204,9 +204,7 @@ class SelectionCurve(Curve):
     """
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        drawn = self.part.executed
-        assert isinstance(drawn, Drawn | Listed)
-        self.block, self.known = drawn.block, _proofs(self, witnesses) if self.kind == "epsilon" else []
+        self.block, self.known = _proofs(self, witnesses)
 
     def at(self, share: Fraction) -> Fraction:
         lines, tried = self.part.obligations(share), list[Witness]()
@@ -219,15 +217,15 @@ class SelectionCurve(Curve):
         return max((ZERO, *(least_of(self.block, lines, kept, one) for one in tried)))
 
 
-def _proofs(curve: Curve, witnesses: Witnesses) -> list[tuple[Fraction, Witness]]:
-    """What is proved of a selection at shares, in their order."""
+def _proofs(curve: Curve, witnesses: Witnesses) -> tuple[Selected, list[tuple[Fraction, Witness]]]:
+    """The block of a selection, and what is proved of it at epsilons, in their order."""
     found, drawn = list[tuple[Fraction, Witness]](), curve.part.executed
     assert isinstance(drawn, Drawn | Listed)
     for share, claims in sorted([(curve.own, curve.part.case.claims), *witnesses], key=lambda pair: pair[0]):
         (bound,) = claims.fields(optional=("bound",))
-        if not bound.absent:
+        if not bound.absent and curve.kind == "epsilon":
             found.append((share, read_witness(drawn.block, bound)))
-    return found
+    return drawn.block, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +341,7 @@ class ListedCurve(MixedCurve[Multipliers]):
     """Of laws of a selection at every table of counts."""
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        self.build([(share, one) for share, one in _proofs(self, witnesses) if isinstance(one, Multipliers)], most)
+        self.build([(share, one) for share, one in _proofs(self, witnesses)[1] if isinstance(one, Multipliers)], most)
 
     def dual(self, witness: Multipliers, share: Fraction) -> Dual:
         return witness.dual(share)

@@ -320,9 +320,8 @@ def least_of_any(task: Task) -> Fraction:
     """At most the loss of every table, whatever lines it keeps to: every row has an answer of least cost."""
     if task.estimates is not None:
         return task.loss.constant
-    plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
-    found = Lagrangian(task, [])
-    found.amount(task.loss, Fraction(1), JsonNode(plain, "loss"))
+    found, even = Lagrangian(task, []), [[1.0] * len(task.rows)] * len(task.loss.worst)
+    found.amount(task.loss, Fraction(1), JsonNode({"worst": even, "shares": []}, "loss"))
     return found.value()
 
 

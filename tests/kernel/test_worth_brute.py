@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
-from math import exp
+from math import exp, factorial, prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +24,7 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.core.tables import Compared
 from privspec.kernel.reports import CellBlock
 from privspec.kernel.reports import lower_bound as cells_bound
-from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, least, read_witness, tables_of
+from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where, least, read_witness, tables_of
 from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Amount, Task
 from privspec.kernel.worth.shifts import Multipliers, ShiftBound
@@ -434,6 +434,63 @@ def test_no_selection_is_below_what_an_average_over_thresholds_shows(examples: i
     tried(examples, holds, selections())
 
 
+def multisets(size: int, kinds: int) -> list[tuple[int, ...]]:
+    """Every way in which so many records are of so many kinds."""
+    if kinds == 1:
+        return [(size,)]
+    return [(first, *rest) for first in range(size + 1) for rest in multisets(size - first, kinds - 1)]
+
+
+@st.composite
+def partly_counted(draw: st.DrawFn) -> tuple[Selected, Obligation, list[int]]:
+    """Records by a law, some of which do not count, that are replaced or come and go; numbers of records to look at."""
+    block, asked = draw(selections().filter(lambda one: one[0].law is not None and isinstance(one[0].score, Ranks)))
+    assert block.law is not None
+    law = replace(block.law, size=draw(st.integers(1, 3)), counted=draw(st.sampled_from([F(1, 4), F(1, 2), F(1)])))
+    open_ = replace(block, records=None, law=law, where=(Where("d", ("yes", "no"), (0,)),))
+    assert isinstance(block.score, Ranks)
+    apart_ = block.score.share.denominator
+    first = draw(st.integers(1, law.size))
+    points = list(range(first, law.size + 1, apart_))
+    unit = Unit("record", ("x",), draw(st.booleans()), 1, None, None, False)
+    return open_, line(asked.measure.figures({})["epsilon"], None, unit), points
+
+
+def best_by_law(block: Selected, asked: Obligation) -> float:
+    """The least mean loss of mechanisms that see how many records are of each kind, also of those that do not count."""
+    assert block.law is not None
+    kinds, many = block.size + 1, block.law.size
+    sizes = range(max(many - 1, 0), many + 2) if asked.units[0].adding else (many,)
+    listed = [one for size in sizes for one in multisets(size, kinds)]
+    counted, program = float(block.law.counted), Program()
+    chances = [counted * float(p) for p in block.law.chances.values()] + [1 - counted]
+    for i, table in enumerate(listed):
+        program.exactly({(i, r): 1.0 for r in range(block.size)}, 1.0)
+        if sum(table) == many:
+            weight = float(factorial(many)) * prod(p**n / factorial(n) for p, n in zip(chances, table, strict=True))
+            costs = block.costs(table[:-1])
+            program.goal |= {(i, r): weight * float(block.cost.weight * cost) for r, cost in enumerate(costs)}
+    for i, j in permutations(range(len(listed)), 2):
+        moved = sum(abs(a - b) for a, b in zip(listed[i], listed[j], strict=True))
+        if moved == (1 if asked.units[0].adding else 2):
+            for r in range(block.size):
+                program.at_most({(i, r): 1.0, (j, r): -exp(float(asked.measure.figures({})["epsilon"]))}, 0.0)
+    return program.solve()[0]
+
+
+@EXAMPLES
+def test_records_that_do_not_count_are_averaged_over(examples: int) -> None:
+    def holds(drawn: tuple[Selected, Obligation, list[int]]) -> None:
+        block, asked, points = drawn
+        best = best_by_law(block, asked)
+        for place in range(block.size - 1):
+            witness = {"cells": 4, "groups": [{"group": 0, "thresholds": [place], "records": points}]}
+            shown = least(block, (asked,), None, read_witness(block, JsonNode(witness, "bound")))
+            assert 0 <= float(shown) <= best + NEAR
+
+    tried(examples, holds, partly_counted())
+
+
 @EXAMPLES
 def test_no_selection_is_below_what_its_worst_data_show(examples: int) -> None:
     def holds(drawn: tuple[tuple[Selected, Obligation], int]) -> None:
@@ -547,7 +604,7 @@ def asked_of_noise(draw: st.DrawFn) -> Asked:
         moved = tuple(range(size)) if k == 0 else tuple(sorted(draw(st.sets(st.integers(0, size - 1), min_size=1))))
         lines.append((seen, moved, draw(st.booleans()), draw(st.sampled_from([F(1, 2), F(1), F(2)]))))
     form = draw(st.sampled_from(["sum", "sum", "worst", "sizes", "worst sizes"]))
-    priced = draw(st.sampled_from([None, (F(1, 2), F(3))])) if form == "sum" else None
+    priced = draw(st.sampled_from([None, (F(1, 2), F(3))])) if form in ("sum", "sizes") else None
     weights = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     return Asked(widths, (draw(row), draw(row)), weights, form, tuple(lines), priced)
 

@@ -70,6 +70,8 @@ class Averaged:
         return self.weight * 2 * found / (1 << FINE) / (1 + power)
 
 
+REMEMBERED = 64
+"""Bounds that are remembered at most."""
 KNOWN: dict[tuple[Sought, Fraction, str], Averaged] = {}
 """What was worked out of a law, a weight and a witness: curves ask for it again."""
 
@@ -78,6 +80,8 @@ def averaged(sought: Sought, weight: Fraction, witness: JsonNode) -> Averaged:
     """What thresholds prove of every mechanism, worked out once."""
     key = sought, weight, canonical(witness.value)
     if key not in KNOWN:
+        if len(KNOWN) >= REMEMBERED:
+            KNOWN.clear()
         KNOWN[key] = _averaged(sought, weight, witness)
     return KNOWN[key]
 
