@@ -223,18 +223,8 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
 
 def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
     claim = fact.claim
-    rows = (
-        ("Statement", claim.sentence),
-        ("Variant", claim.variant),
-        *claim.parameters,
-        ("Unit of privacy", claim.unit),
-        ("Neighbouring data sets", claim.neighbours),
-        ("Protected input", ", ".join(claim.wrt)),
-        ("Outputs covered", ", ".join(claim.outputs)),
-        ("Who sees them", claim.observer),
-        (facts.mechanism.label("reached"), claim.reached or "as stated"),
-        ("Spec line", f"{claim.line.number}: {claim.line.text}"),
-    )
+    reached = facts.mechanism.label("reached"), claim.reached or "as stated"
+    rows = (*phrases("auditor.guarantee_rows", fact), *claim.parameters, reached)
     return tabled("auditor.guarantee", rows, number=number, total=len(facts.claims))
 
 

@@ -8,24 +8,13 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.explain import drawing
-from privspec.explain.document import (
-    Block,
-    Document,
-    Judged,
-    Paragraph,
-    Plot,
-    Section,
-    Sentence,
-    proved,
-    reported,
-    table,
-)
-from privspec.explain.quantities import DOWN, LOSS_DIGITS, Quantity, count, gap_words, known, rounded
+from privspec.explain.document import Block, Document, Paragraph, Plot, Section
+from privspec.explain.messages import phrase, phrases, say, sentences, tabled
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, Quantity, gap_words, known, rounded
 from privspec.stated import DesignPart, Loss, Relaxed, Stated
 
 MOST_SHOWN = 24
 """Alternatives that pages list: those of least loss with cost, then those without a plan."""
-_BOUND = Judged("bound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +35,7 @@ class AlternativeTotal:
         """The sum; where there is no plan, what it cannot be below if that is known."""
         if self.total is not None:
             return str(self.total)
-        return "not computed" if self.least is None else f"not computed, at least {self.least}"
+        return phrase("designs.sum.unknown" if self.least is None else "designs.sum.bound", {"least": self.least})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +57,16 @@ class DesignFact:
     @property
     def verdict(self) -> str:
         """How well it is known that no other is better, in words."""
-        if len(self.alternatives) == 1:
-            return f"{self.status}: the choice that was given"
-        many = f"{count(len(self.alternatives))} alternatives"
         computed = sum(1 for one in self.alternatives if one.total is not None)
-        if self.status == "optimal":
-            return f"optimal among {many}, gap {self.gap}"
-        if computed < len(self.alternatives):
-            return f"the best of the {count(computed)} of {many} that could be computed"
-        if self.lower_bound is None:
-            return f"the best of {many}; it is not proved that none of them can do better"
-        return f"the best of {many} as solved; none of them can be below {self.lower_bound}"
+        if len(self.alternatives) == 1:
+            kind = "given"
+        elif self.status == "optimal":
+            kind = "optimal"
+        elif computed < len(self.alternatives):
+            kind = "computed"
+        else:
+            kind = "unknown" if self.lower_bound is None else "bound"
+        return phrase(f"designs.verdict.{kind}", {"many": len(self.alternatives), "computed": computed}, self)
 
 
 def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
@@ -118,20 +106,16 @@ def relaxed_words(found: Relaxed | None) -> str:
     if found is None:
         return ""
     shares = ", ".join(str(rounded(share)) for share in found.choices)
-    return f"{rounded(found.value, LOSS_DIGITS)} if choices could be made in part, as in [{shares}]; that is no plan"
+    return phrase("designs.sum.relaxed", value=rounded(found.value, LOSS_DIGITS), shares=shares)
 
 
 def summary_rows(design: DesignFact) -> list[tuple[str, str]]:
     """The short table: what was chosen, what it costs, and what the others would."""
-    chosen = design.chosen
-    rows = [("Chosen", f"{chosen.name}: {design.verdict}")]
-    rows.append(("Loss with cost", f"{design.value} = {chosen.loss} + a cost of {chosen.cost}"))
     others = [one for one in _best_first(design) if not one.chosen]
-    words = [f"{one.name}: {one.sum_words}" for one in others[:MOST_ROWS]]
+    words = [phrase("designs.more.other", one) for one in others[:MOST_ROWS]]
     if len(others) > MOST_ROWS:
-        words.append(f"{count(len(others) - MOST_ROWS)} more")
-    rows += [("Instead", " · ".join(words))] if words else []
-    return [*rows, ("Relaxed", design.relaxed)] if design.relaxed else rows
+        words.append(phrase("designs.more.alternatives", more=len(others) - MOST_ROWS))
+    return phrases("designs.summary", design, instead=" · ".join(words))
 
 
 MOST_ROWS = 6
@@ -148,7 +132,7 @@ def with_design(page: Document, design: DesignFact | None) -> Document:
     if page.reader == "public":
         return replace(page, sections=(*page.sections[:-1], *_for_the_public(design), page.sections[-1]))
     first, *rest = page.sections
-    section = Section("What else could have been chosen", tuple(_blocks(design)))
+    section = Section(phrase("designs.page.heading"), tuple(_blocks(design)))
     return replace(page, sections=(first, section, *rest))
 
 
@@ -156,33 +140,19 @@ def _for_the_public(design: DesignFact) -> tuple[Section, ...]:
     """That something was chosen, and by what."""
     if len(design.alternatives) == 1:
         return ()
-    text = (
-        f"What is done was left open, and chosen by computation from {count(len(design.alternatives))} ways: the one "
-        "that costs least in errors and effort together. Nobody's data were looked at for that."
-    )
-    return (Section("What else could have been chosen", (Paragraph((proved(text, Judged("alternatives"), _BOUND),)),)),)
+    found = sentences("designs.public_designs", many=len(design.alternatives))
+    return (Section(phrase("designs.page.heading"), (Paragraph(found),)),)
 
 
 def _blocks(design: DesignFact) -> list[Block]:
-    chosen, said = design.chosen, list[Sentence]()
-    said.append(proved(f"The spec leaves open what is done, and this was chosen: {chosen.name}.", Judged("problem")))
-    text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
-    said.append(proved(text, Judged("alternatives"), _BOUND))
-    if chosen.lost is not None:
-        text = f"What is cut from people's records is expected to add {chosen.lost} of it, by the law of the spec."
-        said.append(proved(text, Judged("alternatives")))
-    said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
-    said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
+    without = tuple(say("designs.without.plan", one) for one in _without(design))
     listed = _best_first(design)[:MOST_SHOWN]
     rows = ((one.name, one.loss, one.cost, one.sum_words, one.least, "chosen" if one.chosen else "") for one in listed)
     more = len(design.alternatives) - len(listed)
-    tail = f" (the best {MOST_SHOWN}; {count(more)} more)" if more else ""
-    header = "Alternative | Loss | Cost | Sum | No less than | "
-    twin = table(
-        f"Alternatives: loss, cost, and what none of their mechanisms can be below{tail}", header, rows, 1, 2, 3, 4
-    )
+    rest = phrase("designs.alternatives.rest", listed=MOST_SHOWN, more=more) if more else ""
+    twin = tabled("designs.alternatives", rows, 1, 2, 3, 4, rest=rest)
     plot = _plot(listed, twin, design)
-    return [Paragraph(tuple(said)), twin if plot is None else plot]
+    return [Paragraph((*sentences("designs.chosen", design), *without)), twin if plot is None else plot]
 
 
 def _without(design: DesignFact) -> list[AlternativeTotal]:
@@ -201,10 +171,9 @@ def _plot(listed: list[AlternativeTotal], twin: Any, design: DesignFact) -> Plot
     least = (low.value, low.text) if low is not None and low.value > 0 else None
     return Plot(
         name="designs",
-        draw=lambda: drawing.dot_chart(items, "loss and cost (dashed: lower bound)", least),
-        alt=f"Loss and cost together of {len(items)} alternatives, from {items[0].text} to {items[-1].text}; that of "
-        f"the chosen one is {design.value}.",
-        caption="Loss and cost of every alternative that was computed.",
+        draw=lambda: drawing.dot_chart(items, phrase("designs.page.axis"), least),
+        alt=phrase("designs.page.alt", design, number=len(items), first=items[0].text, last=items[-1].text),
+        caption=phrase("designs.page.plot"),
         twin=twin,
     )
 

@@ -20,8 +20,9 @@ from privspec.explain import document, plots
 from privspec.explain.auditor import changed_blocks, exposure_blocks, published
 from privspec.explain.claims import Claim
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
-from privspec.explain.facts import Facts, Rows
+from privspec.explain.facts import Facts, LossFact, Rows
 from privspec.explain.graphs import describe_graph, graph_svg
+from privspec.explain.messages import phrase, phrases, say, tabled, titled
 from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
 from privspec.kernel.measures import BY_PERSON, MEASURES
 from privspec.kernel.trust import KINDS
@@ -32,68 +33,63 @@ def engineer_page(facts: Facts) -> document.Document:
     """Everything one needs to judge, change and rebuild the plan."""
     graph: tuple[document.Block, ...] = ()
     if (model := facts.model) is not None:
-        picture = document.Picture(lambda: graph_svg(model), "The graph of the spec; the same in words below")
+        picture = document.Picture(lambda: graph_svg(model), phrase("engineer.page.graph"))
         graph = picture, document.Listing("", describe_graph(model))
+    accuracy = {"accuracy": accuracy_tables(facts), "fairness": fairness_blocks(facts)}
+    after = titled(
+        "engineer.headings_after",
+        **accuracy,
+        guarantees=_guarantees(facts),
+        alternatives=(plots.alternatives_plot(facts),),
+        binding=_binding(facts),
+        frontier=(plots.frontier_plot(facts.frontier),) if facts.frontier else (),
+        execution=facts.mechanism.execution(facts),
+        assumptions=(document.Points(facts.assumptions),) if facts.assumptions else (),
+        graph=graph,
+        reproduce=(_commands(facts),),
+    )
+    first = titled("engineer.headings", result=_result(facts), exposures=exposure_blocks(facts))
     return document.Document(
-        title=f"Engineering report: {facts.name}",
+        title=phrase("engineer.page.title", name=facts.name),
         subtitle=facts.title,
         reader="engineer",
         shows_basis=True,
-        sections=(
-            *document.sections(("Result", _result(facts)), ("What no guarantee covers", exposure_blocks(facts))),
-            *facts.mechanism.engineer_sections(facts),
-            *document.sections(
-                ("Accuracy", accuracy_tables(facts)),
-                ("Fairness", fairness_blocks(facts)),
-                ("Guarantees", _guarantees(facts)),
-                ("Alternatives", (plots.alternatives_plot(facts),)),
-                ("What binds", _binding(facts)),
-                ("Privacy against loss", (plots.frontier_plot(facts.frontier),) if facts.frontier else ()),
-                ("Execution", facts.mechanism.execution(facts)),
-                ("Assumptions", (document.Points(facts.assumptions),) if facts.assumptions else ()),
-                ("Graph", graph),
-                ("Reproduce", (_commands(facts),)),
-            ),
-        ),
+        sections=(*first, *facts.mechanism.engineer_sections(facts), *after),
         footer=facts.footer,
     )
 
 
 def _result(facts: Facts) -> tuple[document.Block, ...]:
-    loss, solver, unknown = facts.loss, facts.solver, "not stated"
-    among_all = "" if facts.design is None else f" by itself; of all that could be chosen: {facts.design.verdict}"
-    by_chance = facts.mechanism.by_chance and loss is not None and loss.of_errors
-    rows: Rows = [("Status", f"{facts.status}{among_all}"), ("Family", facts.family)]
-    if loss is not None:
-        # what the bound is about, where there is one; else what the mechanism was chosen from
-        among = "The bound is about" if loss.lower_bound is not None else "Chosen among"
-        rows += [
-            (
-                "Loss",
-                f"{loss.value} {loss.units}".strip() + (f" by chance alone{facts.besides()}" if by_chance else ""),
-            ),
-            ("Loss expression", loss.expression),
-            (
-                "Certified lower bound" if facts.bound_certified else "Lower bound, not certified",
-                str(loss.lower_bound or "none"),
-            ),
-            ("Relative gap", str(loss.gap or "none")),
-            *([("Optimal among" if facts.status == "optimal" else among, loss.among)] if loss.among else []),
-        ]
-        if loss.standard_error is not None:
-            rows.append(("Standard error of the simulated loss", str(loss.standard_error)))
-        if loss.error is not None:
-            error = f"± {loss.error} (root mean square; variance {loss.variance})"
-            rows.append((loss.error_label, error))
-    rows += [
-        *((f"Ties in {name}", taken) for name, taken in facts.context.ties.items()),
-        ("Solver", solver.name),
-        ("Seconds", str(solver.seconds or unknown)),
-        ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or unknown),
-        *((f"Parameter {name}", value) for name, value in facts.parameter_words),
-    ]
-    plan = document.table("The plan at a glance", "Item | Value", rows)
-    return (plan, *changed_blocks(facts), *((document.Points(facts.gaps),) if facts.gaps else ()))
+    solver, unknown = facts.solver, phrase("engineer.rows.unknown")
+    verdict = "" if facts.design is None else facts.design.verdict
+    rows = phrases("engineer.result_rows", facts, verdict=verdict)
+    if facts.loss is not None:
+        rows += _loss_rows(facts, facts.loss)
+    rows += [(phrase("engineer.rows.ties", name=name), taken) for name, taken in facts.context.ties.items()]
+    versions = ", ".join(f"{name} {version}" for name, version in solver.versions) or unknown
+    rows += phrases("engineer.solver_rows", facts, seconds=solver.seconds or unknown, versions=versions)
+    rows += [(phrase("engineer.rows.parameter", name=name), value) for name, value in facts.parameter_words]
+    return (
+        tabled("engineer.result", rows),
+        *changed_blocks(facts),
+        *((document.Points(facts.gaps),) if facts.gaps else ()),
+    )
+
+
+def _loss_rows(facts: Facts, loss: LossFact) -> Rows:
+    none, by_chance = phrase("engineer.error.none"), facts.mechanism.by_chance and loss.of_errors
+    rows = phrases(
+        "engineer.loss_rows",
+        facts,
+        units=f" {loss.units}" if loss.units else "",
+        by_chance=by_chance,
+        besides=facts.besides() if by_chance else "",
+        lower_bound=loss.lower_bound or none,
+        gap=loss.gap or none,
+    )
+    if loss.error is not None:
+        rows.append((loss.error_label, phrase("engineer.error.size", facts)))
+    return rows
 
 
 def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
@@ -106,34 +102,24 @@ def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
         rows.append((fact.claim.sentence, figure, *odds, fact.claim.line.number))
         plot = plots.tradeoff_plot(facts, fact, number)
         found += [plot] if plot else []
-    classic = (
+    classic = tuple(
         (c.epsilon, c.delta, c.classic, c.needed, c.ratio, c.true_delta, c.enough)
         for fact in facts.claims
         if (c := fact.calibration) is not None
     )
-    beside = document.table(
-        "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations per unit of sensitivity)",
-        "ε | δ | Classic | Exact | Variance ratio | δ of the classic noise | Enough",
-        classic,
-        *range(6),
-    )
-    header = "Guarantee | Reached | Odds | Advantage at most | Spec line"
     return (
-        document.table("Guarantees as executed", header, rows, 3, 4),
+        tabled("engineer.guarantees", rows, 3, 4),
         *found,
         *(block for fact in facts.claims for block in fact.question.details()),
-        *((beside,) if beside.rows else ()),
+        *((tabled("engineer.calibrations", classic, *range(6)),) if classic else ()),
     )
 
 
 def _binding(facts: Facts) -> tuple[document.Block, ...]:
     found = []
     for item in facts.binding:
-        error = f" (the error by {item.error_change})" if item.error_change else ""
-        verb = "lowers" if item.lowers else "raises"
-        about, tail = ("about ", ", to first order") if item.about else ("", "")
-        text = f"Line {item.line.number} limits the loss: {change_words(item.change)} {verb} the loss by"
-        found.append(document.reported(f"{text} {about}{item.loss_change}{error}{tail}.", item.line))
+        error = "" if item.error_change is None else phrase("engineer.binding_error.error", item)
+        found.append(say("engineer.binding.line", {"changed": change_words(item.change), "error": error}, item))
     return (document.Points(tuple(found)),) if found else ()
 
 
@@ -164,21 +150,29 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     """The entry; its status is that of a draft."""
     where, mechanism = facts.context, facts.mechanism
     claims = [fact.claim for fact in facts.claims]
-    bare = dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))
-    exactly = listing(mechanism.exactly(facts))
-    data = _joined(mechanism.data(facts))
-    observers = listing(dict.fromkeys(claim.observer for claim in claims)) or "anyone"
-    unprotected = f" Not protected by any requirement: {listing(list(bare))}." if bare else ""
-    computed = "; ".join(f"{name} = {text}" for name, text in facts.computed)
-    together = "All outputs of this plan are covered together." if _covers_all(facts) else ""
-    after = f"Computed from what is released: {computed}." if computed else "Nothing is computed from what was drawn."
-    drawn = f"{mechanism.label('drawn')}: {mechanism.drawn(facts)}. {_joined(mechanism.auditor_points(facts))}"
-    derived = listing(sorted(facts.judgement.derived)) or "nothing"
+    words = dict(
+        phrases(
+            "engineer.register",
+            facts,
+            exactly=listing(mechanism.exactly(facts)),
+            bare=listing(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))),
+            observers=listing(dict.fromkeys(claim.observer for claim in claims)) or "anyone",
+            data=_joined(mechanism.data(facts)),
+            label=mechanism.label("drawn"),
+            drawn=mechanism.drawn(facts),
+            points=_joined(mechanism.auditor_points(facts)),
+            together=any(fact.covers_everything for fact in facts.claims),
+            computed="; ".join(f"{name} = {text}" for name, text in facts.computed),
+            derived=listing(sorted(facts.judgement.derived)),
+            published=published(facts),
+        )
+    )
+    error = ": ".join(part for part in facts.error if part)
     deployment = {
         "basic": {
             "name": facts.title,
             "data_curators": [{"data_curator_name": TO_FILL, "data_curator_type": TO_FILL}],
-            "description": f"{facts.title}. Published: {published(facts)}.",
+            "description": words["description"],
             "intended_use": TO_FILL,
             "data_product_type": "Summary statistics",
             "data_product_region": TO_FILL,
@@ -186,8 +180,8 @@ def register_entry(facts: Facts) -> dict[str, Any]:
         },
         "dp_variant": {
             "variant_name": _variant(claims),
-            "data_domain": data,
-            "unprotected_quantities": f"Released exactly: {exactly}.{unprotected}",
+            "data_domain": _joined(mechanism.data(facts)),
+            "unprotected_quantities": words["unprotected"],
         },
         "privacy_loss": {
             "privacy_unit": "; ".join(dict.fromkeys(claim.unit for claim in claims)) or "none",
@@ -198,22 +192,19 @@ def register_entry(facts: Facts) -> dict[str, Any]:
         "deployment_model": {
             "model_name": KINDS[where.trust].register if where.trust in KINDS else "Varies",
             "model_name_details": where.trust_words("auditor"),
-            "actors": f"What is published is seen by {observers}.",
+            "actors": words["actors"],
             "release_type": "One release" if mechanism.rounds is None else "Many releases",
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },
         "implementation": {
-            "preprocessing_and_hyperparameter_tuning": f"{data} The mechanism was chosen from the spec alone: no data "
-            "were looked at, so that nothing was spent on tuning.",
-            "mechanisms": drawn,
-            "composition": f"{together} A ledger limits what all releases of the same data spend together.".strip(),
-            "post_processing": after,
-            "justification": f"Chosen for the least expected loss ({facts.status}). Derived again by an independent "
-            f"kernel ({facts.judgement.kernel or 'not in this run'}): {derived}.",
-            "utility": f"{error}." if (error := ": ".join(part for part in facts.error if part)) else "",
-            "additional_information": f"Written by privspec from the plan (SHA-256 {facts.digest}) of a spec (SHA-256 "
-            f"{facts.spec_sha256}).",
+            "preprocessing_and_hyperparameter_tuning": words["preprocessing"],
+            "mechanisms": words["mechanisms"],
+            "composition": words["composition"],
+            "post_processing": words["computed"],
+            "justification": words["justification"],
+            "utility": f"{error}." if error else "",
+            "additional_information": words["additional"],
         },
         "administrative": {"status": "Draft", "registry_authors": [TO_FILL], "tier": 3},
     }
@@ -222,10 +213,6 @@ def register_entry(facts: Facts) -> dict[str, Any]:
 
 def _joined(sentences: Iterable[document.Sentence]) -> str:
     return " ".join(sentence.text for sentence in sentences)
-
-
-def _covers_all(facts: Facts) -> bool:
-    return any(fact.covers_everything for fact in facts.claims)
 
 
 def _variant(claims: list[Claim]) -> str:
@@ -266,4 +253,4 @@ def _details(facts: Facts) -> str:
     """Every guarantee as the spec states it, and what the mechanism reaches of it."""
     reached = (fact.claim for fact in facts.claims)
     said = [f"{claim.sentence}{f' (reached: {claim.reached})' if claim.reached else ''}" for claim in reached]
-    return "; ".join(said) or "no requirement was stated"
+    return "; ".join(said) or phrase("engineer.register.none")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass, replace
-from privspec.explain.document import Accuracy, Judged, Sentence, SpecLine, assumed, proved
+from privspec.explain.document import Accuracy, Sentence, SpecLine
+from privspec.explain.messages import phrase, say
 from privspec.explain.quantities import Quantity, exact, rounded
 from privspec.model.domains import Ball, Domain, FiniteSet, PartialRankingOf, Power, RankingOf, Table
 from privspec.model.reports import listing
@@ -67,10 +68,11 @@ class Fitting:
     def expectations(self) -> Iterator[Sentence]:
         """What the author's law lets expect to be cut, in a sentence for each table."""
         for one in self.cut:
-            words = f"By the author's law of records, about {one.records} of them are cut"
             several = len(one.lower) > 1
-            lower = [f"{f' in {name}' * several} by about {_span(least, most)}" for name, least, most in one.lower]
-            said = assumed(f"{words}{f', which lowers each figure{listing(lower)}' if lower else ''}.", one.line)
+            lower = listing(
+                phrase("fitting.lower.by", name=name if several else "", span=_span(*ends)) for name, *ends in one.lower
+            )
+            said = say("fitting.cut.expected", {"lower": lower}, one)
             sizes = tuple((name, least.value, most.value) for name, least, most in one.lower)
             yield replace(said, accuracy=Accuracy("cut", sizes))
 
@@ -119,16 +121,18 @@ def fitting(problem: Mapping[str, Any], model: Model | None, where: Context) -> 
 
 def _told(problem: Mapping[str, Any], model: Model, where: Context) -> Iterator[Sentence]:
     """One sentence for each thing that is done; of numbers the limits, where they are few."""
-    said, limits = dict[str, SpecLine](), dict[str, SpecLine]()
+    said, limits = dict[str, Sentence](), dict[str, Sentence]()
     for data in problem["data"]:
         domain, line = _entry(model.block(data["name"]).domain), where.line_of(data["name"])
-        for words in _of_records(data, domain):
-            said.setdefault(words, line)
+        for key in _of_records(data, domain):
+            said.setdefault(key, say(f"fitting.done.{key}", line=line))
     for name, (column, domain) in clipped(problem, model):
-        limits.setdefault(_limits(column, domain), where.line_of(name))
+        sentence = _limits(column, domain, where.line_of(name))
+        limits.setdefault(sentence.text, sentence)
     if len(limits) > 1 and len(said | limits) > MOST_TOLD:
-        limits = {"Numbers outside their limits count as the nearest.": next(iter(limits.values()))}
-    yield from (proved(words, line, Judged("problem")) for words, line in (said | limits).items())
+        (line,) = (one for one in next(iter(limits.values())).because if isinstance(one, SpecLine))
+        limits = {"": say("fitting.done.numbers", line=line)}
+    yield from (said | limits).values()
 
 
 def _entry(domain: Domain) -> Domain:
@@ -137,25 +141,23 @@ def _entry(domain: Domain) -> Domain:
 
 
 def _of_records(data: Mapping[str, Any], domain: Domain) -> Iterator[str]:
+    """What is done with those that do not fit, by the keys of its sentences."""
     table, drops = isinstance(domain, Table), data["rule"] == "drop"
     if drops:
-        yield "Records that do not fit are left out." if table else "Votes that cannot be read are left out."
+        yield "records" if table else "votes"
     elif isinstance(domain, RankingOf | PartialRankingOf):
-        yield "A ranking that cannot be read counts as one in the order listed."
+        yield "ranking"
     elif data["rule"] == "map" and (table or (domain.bounds == (None, None) and domain.size)):
-        yield "A value not listed counts as the first listed."
+        yield "value"
 
 
-def _limits(name: str | None, domain: Domain) -> str:
+def _limits(name: str | None, domain: Domain, line: SpecLine) -> Sentence:
     """What becomes of numbers outside a range."""
+    column = "" if name is None else f"“{name}”".replace("_", " ")
     if isinstance(domain, Ball):
-        return f"A record longer than {exact(domain.radius)} is shortened to that."
+        return say("fitting.done.length", radius=exact(domain.radius), line=line)
     low, high = domain.bounds
     if isinstance(domain, FiniteSet) and low is not None:
-        return "A number not listed counts as the nearest listed."
-    what = "A number" if name is None else f"“{name}”".replace("_", " ")
-    if low is None or high is None:
-        side, end = ("above", high) if low is None else ("below", low)
-        return f"{what} {side} {exact(end or 0)} counts as {exact(end or 0)}."
-    one = "one " if name is None else ""
-    return f"{what} below {exact(low)} counts as {exact(low)}, {one}above {exact(high)} as {exact(high)}."
+        return say("fitting.done.listed", line=line)
+    kind = "above" if low is None else "below" if high is None else "outside"
+    return say(f"fitting.done.{kind}", {"column": column, "low": exact(low or 0), "high": exact(high or 0)}, line=line)

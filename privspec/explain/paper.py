@@ -13,20 +13,8 @@ from fractions import Fraction
 
 from privspec.core.records import dataclass
 from privspec.explain.context import Formulas
-from privspec.explain.document import (
-    Because,
-    Block,
-    Document,
-    Note,
-    Paragraph,
-    Points,
-    Section,
-    Sentence,
-    assumed,
-    proved,
-    reported,
-    table,
-)
+from privspec.explain.document import Block, Document, Note, Paragraph, Points, Section, Sentence, table
+from privspec.explain.messages import phrase, say, sentences, tabled
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.families.voting.papers import LeastShare, Reading, least_share, of_one_profile, readings
@@ -42,7 +30,6 @@ from privspec.stated import parse_exact
 SIZES = (0, 1, 2, 5, 10, 100, 1000)
 """Numbers of voters at which Lemma 1 is evaluated."""
 HEADING = "What the paper says, and what holds"
-NO_DUMMIES = Note("no-dummies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,80 +113,30 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if fact.remarks:
         rows = [(r.quantity, r.says or "none", r.holds or "none") for r in fact.remarks]
-        blocks.append(table("Torra 2019 beside what holds", "Quantity | The paper | What holds", rows, 1, 2))
-        said = (reported(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text)
-        blocks.append(Points(tuple(said)))
-    if fact.lemma and fact.one is not None and fact.false_at is not None:
-        lemma = ((r.voters, r.says, r.holds, r.enough) for r in fact.lemma)
-        caption = "e^ε of one dummy vote for each candidate, by the number of voters (the larger electorate has one"
-        every = "any number", "none", fact.one[0], None
-        header = "Voters | Lemma 1 | What holds | Lemma 1 enough"
-        least = (
-            "Method 2 of the paper is sound. Its Lemma 1 states an ε that depends on the actual number of voters, "
-            "which is secret here, and a guarantee must hold for every number. For one dummy vote for each candidate "
-            f"the least such ε is log {fact.one[0]}, at most {fact.one[1]}.{_own(fact)}"
-        )
-        says, holds = fact.false_at
-        small = (
-            "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first voter "
-            f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to Theorem "
-            "1, which asks for three voters or more."
-        )
-        blocks.append(table(f"{caption} more)", header, (*lemma, every), 0, 1, 2))
-        blocks.append(Points((proved(least, note), proved(small, note))))
-    elif fact.one is not None:
-        words = (
-            "Method 3 of the paper is sound, and its Lemma 2 is true: where everybody votes, one dummy vote for each "
-            f"candidate gives log {fact.one[0]}, at most {fact.one[1]}.{_own(fact)}"
-        )
-        blocks.append(Points((proved(words, note),)))
+        texts = (r.text.removesuffix(".") for r in fact.remarks if r.text)
+        blocks.append(tabled("paper.remarks", rows, 1, 2))
+        blocks.append(Points(tuple(say("paper.remark.text", text=text, note=note) for text in texts)))
+    if fact.one is not None:
+        given: dict[str, object] = {"note": note, "one_ratio": fact.one[0], "one_epsilon": fact.one[1]}
+        # the dummies of this plan, where they are not those of the paper
+        own = ("", "") if fact.own is None or fact.own == fact.one else fact.own
+        given |= {"own_ratio": own[0], "own_epsilon": own[1]}
+        if fact.lemma and fact.false_at is not None:
+            lemma = [(r.voters, r.says, r.holds, r.enough) for r in fact.lemma]
+            every = phrase("paper.lemma.any"), phrase("paper.lemma.none"), fact.one[0], None
+            blocks.append(tabled("paper.lemma", (*lemma, every), 0, 1, 2))
+            given |= {"says": fact.false_at[0], "holds": fact.false_at[1]}
+            blocks.append(Points(sentences("paper.method_2", given)))
+        else:
+            blocks.append(Points(sentences("paper.method_3", given)))
     if fact.future_work:
-        words = (
-            "The paper leaves lotteries in proportion to Borda scores to future work. This plan is one, with dummy "
-            "votes so that a guarantee holds whatever the rankings."
-        )
-        return (*blocks, Points((proved(words, note),)))
-    return (*blocks, Points(theorems(NO_DUMMIES))) if blocks else ()
+        return (*blocks, Points(sentences("paper.future", note=note)))
+    return (*blocks, Points(theorems())) if blocks else ()
 
 
-def _own(fact: PaperFact) -> str:
-    """What the dummies of this plan give, where they are not those of the paper."""
-    if fact.own is None or fact.own == fact.one:
-        return ""
-    return f" The dummy votes of this plan give log {fact.own[0]}, at most {fact.own[1]}."
-
-
-def theorems(*because: Because) -> tuple[Sentence, ...]:
+def theorems() -> tuple[Sentence, ...]:
     """Theorems 1 and 2 as what they are: statements about the elections that they name, and no guarantee."""
-    return (
-        proved(
-            "Theorem 1 (i), Theorem 2 (i): without noise no ε holds. A vote for a candidate whom nobody else chose "
-            "makes possible what was impossible, and may reveal its voter.",
-            *because,
-        ),
-        proved(
-            "Theorem 1 (ii) is a conditional statement: between T ≥ 3 voters and one more, if every candidate has a "
-            "vote in both elections, no probability changes by more than the factor 2 T / (T + 1).",
-            *because,
-        ),
-        proved(
-            "Theorem 1 (iii) is a conditional statement, for α up to T / (2 T + 1), between T voters and one more. If "
-            "a share of at least α of the T is for each candidate, no probability changes by more than the factor "
-            "(α T + 1) / (α (T + 1)).",
-            *because,
-        ),
-        proved(
-            "Theorem 2 is a conditional statement, between two elections of T voters who differ in one vote. If every "
-            "candidate has a vote in both, no probability changes by more than the factor 2. If every candidate has a "
-            "share of at least α in both, it changes by no more than (α T + 1) / (α T).",
-            *because,
-        ),
-        proved(
-            "None of these conditional statements is a privacy guarantee. Whether the conditions hold, and with which "
-            "α, depends on the votes, so that to act on them or to publish them reveals something about the votes.",
-            *because,
-        ),
-    )
+    return (*sentences("paper.theorems"), *sentences("paper.no_guarantee"))
 
 
 def drawn_by_lot(formulas: Formulas) -> bool:
@@ -211,7 +148,6 @@ def drawn_by_lot(formulas: Formulas) -> bool:
 LABEL = "depends on private data"
 """Stands beside every figure."""
 READER = "keeper of the data"
-_NOTE = NO_DUMMIES
 
 
 def profile_report(plan: Plan, counted: Iterable[tuple[Ballot, int]]) -> Document:
@@ -225,38 +161,23 @@ def profile_report(plan: Plan, counted: Iterable[tuple[Ballot, int]]) -> Documen
     ballots = list(counted)
     firsts, scores = vote.firsts(ballots), vote.totals(ballots)
     return Document(
-        title="Private: a report on the votes themselves",
+        title=phrase("paper.profile.title"),
         subtitle=plan.spec.name or "plan",
         reader=READER,
         shows_basis=True,
         sections=(
-            Section("Do not publish this report", (Paragraph(_warning(), strong=True),)),
-            Section("The votes", _votes(vote, firsts)),
-            Section("Conditional statements of Torra 2019 on these votes", _conditions(firsts)),
-            Section("The winner's chances on these votes", _chances(vote, rule, firsts, scores)),
+            Section(phrase("paper.profile.warning"), (Paragraph(sentences("paper.warning"), strong=True),)),
+            Section(phrase("paper.profile.votes"), _votes(vote, firsts)),
+            Section(phrase("paper.profile.conditions"), _conditions(firsts)),
+            Section(phrase("paper.profile.chances"), _chances(vote, rule, firsts, scores)),
         ),
-        footer=f"Computed from the votes and from the plan with the fingerprint (SHA-256) {plan.digest}. "
-        "For the keeper of the data only.",
+        footer=phrase("paper.profile.footer", digest=plan.digest),
     )
 
 
-def _warning() -> tuple[Sentence, ...]:
-    return (
-        assumed(
-            "This report is computed from the votes, without any noise. Do not publish it, nor any line of it.", _NOTE
-        ),
-        proved(
-            "None of it is differential privacy, whatever ε stands in it. The number of voters, the least represented "
-            "share α, and whether a condition holds reveal votes by themselves: α = 0 says that nobody voted for some "
-            "candidate, and the next α may say whether one more voter did.",
-            _NOTE,
-        ),
-        proved("What may be published is the winner that `privspec run` draws, and the plan's own guarantee.", _NOTE),
-    )
-
-
-def _labelled(text: str) -> Sentence:
-    return proved(f"{text} [{LABEL}]", _NOTE)
+def _labelled(key: str, **given: object) -> Sentence:
+    """A sentence of this report, which says of itself that it depends on private data."""
+    return say(f"paper.private.{key}", {"label": LABEL, **given})
 
 
 # --- the votes ------------------------------------------------------------------------------------
@@ -264,13 +185,12 @@ def _labelled(text: str) -> Sentence:
 
 def _votes(vote: Vote, firsts: tuple[int, ...]) -> tuple[Block, ...]:
     voters, least = sum(firsts), min(firsts)
-    found = [_labelled(f"{count(voters)} ballots were read.")]
+    found = [_labelled("ballots", voters=voters)]
     if voters:
         name, share = vote.names[firsts.index(least)], rounded(least_share(firsts), 4)
-        words = f"The least represented candidate is {name}, the first choice of {count(least)}: the share α is"
-        found.append(_labelled(f"{words} {share} %."))
+        found.append(_labelled("least", name=name, least=least, share=share))
     if vote.voters is not None and vote.voters != voters:
-        found.append(_labelled(f"The plan is for {vote.voters:,} voters, and its guarantee for that number only."))
+        found.append(_labelled("other_number", voters=vote.voters))
     return (Points(tuple(found)),)
 
 
@@ -279,18 +199,17 @@ def _conditions(firsts: tuple[int, ...]) -> tuple[Block, ...]:
     rows = (
         (
             _upper(reading.condition.name),
-            "one voter more" if adding else "another vote",
+            phrase("paper.profile.more" if adding else "paper.profile.another"),
             reading.applies,
             "none" if reading.epsilon is None else rounded(reading.epsilon, 5, UP),
             LABEL,
         )
         for adding, reading in found
     )
-    caption = "Statements about random dictatorship without noise, between these votes and others in their scope"
-    statements = table(caption, "Statement | Compared with | Applies here | ε at most, in its scope | Status", rows, 3)
-    scopes = [_labelled(f"{_upper(r.condition.name)} speaks of {_scope(r)}.") for _, r in found]
-    exactly = [_labelled(_exact(firsts, adding=adding)) for adding in (True, False)]
-    return (statements, Points((*scopes, *exactly)), Points(theorems(_NOTE)[-1:]))
+    scopes = (_labelled("scope", name=_upper(r.condition.name), scope=_scope(r)) for _, r in found)
+    exactly = (_exact(firsts, adding=adding) for adding in (True, False))
+    points = Points((*scopes, *exactly))
+    return (tabled("paper.statements", rows, 3), points, Points(sentences("paper.no_guarantee")))
 
 
 def _scope(reading: Reading) -> str:
@@ -305,21 +224,20 @@ def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _exact(firsts: tuple[int, ...], *, adding: bool) -> str:
+def _exact(firsts: tuple[int, ...], *, adding: bool) -> Sentence:
     """The largest ratio of exactly these votes to their neighbours."""
     ratio = of_one_profile(firsts, adding=adding)
-    others = "one voter more" if adding else "one other vote"
+    others = phrase("paper.others.more" if adding else "paper.others.another")
     if ratio is None:
-        return f"Between exactly these votes and any with {others}, the ratio of probabilities has no bound."
-    figure = rounded(log_up(ratio), 5, UP) if ratio > 1 else "0"
-    return f"Between exactly these votes and any with {others}, the exact figure is {figure}; it is no guarantee."
+        return _labelled("no_bound", others=others)
+    return _labelled("exact", others=others, figure=rounded(log_up(ratio), 5, UP) if ratio > 1 else 0)
 
 
 def _chances(vote: Vote, rule: Rule, firsts: tuple[int, ...], scores: tuple[Fraction, ...]) -> tuple[Block, ...]:
     """This plan's law beside random dictatorship, and beside its own lottery without noise where that is another."""
     law = rule.law(scores)
     plain = tuple(float(p) for p in Lottery(DUMMY_VOTES).law([Fraction(n) for n in firsts]))
-    laws = {"Random dictatorship": plain, _upper(rule.without): rule.noiseless(scores)}
+    laws = {phrase("paper.profile.random_dictator"): plain, _upper(rule.without): rule.noiseless(scores)}
     if plain == laws[_upper(rule.without)]:
         del laws[_upper(rule.without)]
     rows = (
@@ -327,12 +245,11 @@ def _chances(vote: Vote, rule: Rule, firsts: tuple[int, ...], scores: tuple[Frac
         for i, (name, n) in enumerate(zip(vote.names, firsts, strict=True))
     )
     header = ("Candidate", "First choices", *laws, "This plan", "Status")
-    chances = table("Probability to win, exactly these votes", header, rows, *range(1, len(laws) + 3))
-    found = [f"This plan is {_apart(law, plain)} from random dictatorship without noise, in total variation."]
-    found += [f"It is {_apart(law, bare)} from {rule.without}." for bare in [*laws.values()][1:]]
-    welfare = percent(sum(p * n for p, n in zip(law, firsts, strict=True)) / max(1, sum(firsts)), 3)
-    found.append(f"The winner is expected to be the first choice of {welfare} of the voters.")
-    return (chances, Points(tuple(map(_labelled, found))))
+    chances = table(phrase("paper.winner.caption"), header, rows, *range(1, len(laws) + 3))
+    apart = [_labelled("apart", apart=_apart(law, plain))]
+    apart += [_labelled("apart_from", apart=_apart(law, bare), other=rule.without) for bare in [*laws.values()][1:]]
+    share = sum(p * n for p, n in zip(law, firsts, strict=True)) / max(1, sum(firsts))
+    return (chances, Points((*apart, _labelled("welfare", welfare=percent(share, 3)))))
 
 
 def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> Quantity:

@@ -41,7 +41,7 @@ from privspec.explain.engineer import engineer_page, register_text
 from privspec.explain.facts import Facts, Judgement
 from privspec.explain.graphs import describe_graph
 from privspec.explain.messages import phrase, sentences, tabled, titled
-from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
+from privspec.explain.paper import drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, known
 from privspec.explain.reading import facts
@@ -304,7 +304,7 @@ def infeasible_page(plan: Stated, facts: Facts, reader: str) -> Document:
         conflict=(Paragraph(reason), conflicts),
         works=(tabled("infeasible.changes", works or none, 1, 2), Points(tried) if tried else None),
         # no guarantee, but true: of random dictatorship, the theorems of Torra 2019
-        without_noise=(Points(theorems(NO_DUMMIES)),) if lot else (),
+        without_noise=(Points(theorems()),) if lot else (),
         nevertheless=(Points(true),) if true and not lot else (),
     )
     return Document(

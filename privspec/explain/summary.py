@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.rounding import LISTED, graded
 from privspec.explain.designs import summary_rows
-from privspec.explain.document import Because, Block, Judged, Note, Points, SpecLine, Status, asserted, proved, table
+from privspec.explain.document import Because, Block, Note, Points, SpecLine, Status
 from privspec.explain.facts import AccuracyFact, Facts, Judgement, Rows, same_loss
+from privspec.explain.messages import phrase, sentences, tabled
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, rounded
 from privspec.explain.reading import facts
 from privspec.model.reports import listing
@@ -133,23 +134,18 @@ def overridden_words(facts: Facts) -> str:
 
 def bare_words(item: ExposureFact) -> str:
     """The outputs that are not protected, for a reader who knows the spec."""
-    names = bare_outputs(item)
-    them = "it" if len(names) == 1 else "them"
-    return f"{listing(names)}: no line limits what {item.fact.claim.observer} may learn of {item.input} from {them}"
+    return phrase("summary.words.bare", item, item.fact, names=bare_outputs(item))
 
 
 def fairness_words(item: FairnessFact) -> str:
     """A fairness line and what is reached of it: "z is independent of sex, up to 0.05 · 0.0491 reached (line 18)"."""
-    short = "" if item.met else ", which is more than it allows"
-    return f"{item.line.text} · {item.achieved} reached{short} (line {item.line.number})"
+    return phrase("summary.words.fairness", item)
 
 
 def binding_words(item: BindingFact) -> str:
     """What relaxing a line would give: "the requirement on line 14: ε 1 → 1.1 lowers the error by 8 %"."""
-    verb = "lowers" if item.lowers else "raises"
-    about, tail = ("about ", ", to first order") if item.about else ("", "")
-    gain = f"the error by {about}{item.error_change}" if item.error_change else f"the loss by {about}{item.loss_change}"
-    return f"the requirement on line {item.line.number}: {change_words(item.change)} {verb} {gain}{tail}"
+    changed = change_words(item.change)
+    return phrase(f"summary.words.{'error' if item.error_change else 'loss'}", {"changed": changed}, item)
 
 
 def change_words(change: str) -> str:
@@ -165,27 +161,21 @@ def short_amounts(text: str) -> str:
 
 def accuracy_tables(facts: Facts) -> tuple[Block, ...]:
     """One table of all accuracy lines; none where the spec has no such line."""
-    caption = "Accuracy lines of the spec: the most that is asked for and what chance alone takes, where least is left"
-    header = "Spec line | Line | Instances | Asked: at most | Expected | Share of the bound"
     rows = ((a.line.number, a.line.text, a.instances, a.asked, a.expected, a.used) for a in facts.accuracy)
-    return (table(caption, header, rows, 0, *range(2, 6)),) if facts.accuracy else ()
+    return (tabled("summary.accuracy_lines", rows, 0, *range(2, 6)),) if facts.accuracy else ()
 
 
 def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
     """Each fairness line with what it allows, what was reached, and the margin between them; none without such."""
     if not facts.fairness:
         return ()
-    rows, sentences = [], []
-    for f in facts.fairness:
-        line, margin = f.line, f.margin if f.met else "none: not met"
-        rows.append((line.number, line.text, f.tolerance, f.achieved, margin))
-        words = f"Line {line.number} is met: the largest difference in total variation is {f.achieved}."
-        missed = f"Line {line.number} asks for at most {f.tolerance}; {f.achieved} was reached."
-        because = line, Judged("fairness"), Note("tables")
-        sentences.append(proved(words, *because) if f.met else asserted(missed, line))
-    caption = "Fairness lines of the spec: the largest difference between groups, in total variation"
-    header = "Spec line | Line | Allowed | Reached | Margin"
-    return table(caption, header, rows, 0, 2, 3, 4), Points(tuple(sentences))
+    missed = phrase("summary.fairness_lines.missed")
+    rows = (
+        (fact.line.number, fact.line.text, fact.tolerance, fact.achieved, fact.margin if fact.met else missed)
+        for fact in facts.fairness
+    )
+    found = tuple(sentence for fact in facts.fairness for sentence in sentences("summary.fairness", fact))
+    return tabled("summary.fairness_lines", rows, 0, 2, 3, 4), Points(found)
 
 
 def accuracy_words(facts: Facts) -> str:
@@ -200,14 +190,11 @@ def accuracy_words(facts: Facts) -> str:
 
 def _met(fact: AccuracyFact) -> str:
     """What is expected of a line, or not passed; of lies, what a ballot that is not the true one can bring."""
-    asked = f"at most {fact.asked} asked for"
     if " with probability " in fact.line.text:
-        return f"off by at most {fact.expected} by chance alone, {asked}"
+        return phrase("summary.met.off", fact)
     if not fact.line.text.lstrip().startswith("manipulation("):
-        return f"{fact.expected} expected of chance alone, {asked}"
-    if not fact.expected.value:
-        return "no voter gains by a lie"
-    return f"a lie adds at most {fact.expected} to the chances of what a voter wants, {asked}"
+        return phrase("summary.met.chance", fact)
+    return phrase("summary.met.lie" if fact.expected.value else "summary.met.no_lie", fact)
 
 
 NARROW = 64

@@ -116,8 +116,8 @@ def test_pages_say_whom_each_part_trusts(plan: Plan) -> None:
     assert "For result a: nobody but you" in public
     assert "For result c: the keeper, who makes the release" in public
     assert "It relies on the keeper to run it as planned." in public
-    assert "The trust model of a.O is “nobody”" in auditor
-    assert "The trust model of b.O is “secure\\_sum”" in auditor
+    assert "The trust model of a.O is “nobody”; it is stated in the spec." in auditor
+    assert "The trust model of b.O is “secure\\_sum”; it is stated in the spec." in auditor
     assert "in shares at the parties" in engineer
     assert (
         "for b.O, parties add shares of noise, and everybody sees only the sum, even if 2 of them collude" in engineer
