@@ -152,7 +152,8 @@ def test_other_numbers_of_dummy_votes_stand_beside_the_papers() -> None:
     found = plan("landmark")
     found["mechanism"]["dummy_votes"] = "1/2"
     text = explain(found, "auditor")
-    assert "ε is log 2, at most 0.69315. The dummy votes of this plan give log 3, at most 1.0987." in text
+    assert "ε is log 2, at most 0.69315." in text
+    assert "- The dummy votes of this plan give log 3, at most 1.0987." in text
     text = explain(drum("3"), "engineer")
     assert "its Lemma 2 is true" in text
     assert "give log 1.3334, at most 0.28769." in text
