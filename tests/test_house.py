@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 132_468,
     "language": 28_000,
-    "model": 103_300,
+    "model": 103_280,
     "noise": 10_500,
-    "problem": 76_490,
+    "problem": 76_190,
     "solvers": 76_330,
     "top": 26_000,
 }

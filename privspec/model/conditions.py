@@ -130,8 +130,8 @@ def with_listed_values(
 def _refuse_of_each(spec: syntax.Spec, report: Report) -> None:
     """Tells of conditions on what each party holds: these stand in questions about one table."""
     held = {one.target.name: one for one in spec.variables if one.target.indices and one.domain is not None}
-    for node in walk(spec):
-        if not isinstance(node, syntax.Call) or node.function not in ABOUT_TABLES or not node.arguments:
+    for node in every(spec, syntax.Call):
+        if node.function not in ABOUT_TABLES or not node.arguments:
             continue
         first, conditions = node.arguments[0], [one for one in node.arguments if isinstance(one, CONDITIONS)]
         base = first.base if isinstance(first, syntax.Index) else first
@@ -157,10 +157,9 @@ def _cut(spec: syntax.Spec, name: str, table: Table, environment: Environment) -
     """A table with a cell between two cuts of each measured column that conditions are about, and nothing else is."""
     if not any(isinstance(domain, Between) for _, domain in table.attributes):
         return table
-    nodes = list(walk(spec))
-    calls = [node for node in nodes if isinstance(node, syntax.Call) and about_table(node) == name]
-    named = sum(isinstance(node, syntax.Name) and node.id == name for node in nodes)
-    of_columns = [node.name for node in nodes if isinstance(node, syntax.Attribute) and _names(node.base, name)]
+    calls = [call for call in every(spec, syntax.Call) if about_table(call) == name]
+    named = sum(one.id == name for one in every(spec, syntax.Name))
+    of_columns = [one.name for one in every(spec, syntax.Attribute) if _names(one.base, name)]
     held = len(of_columns) + sum(_names(call.arguments[0], name) for call in calls)
     if held < named or any(call.function not in COUNTING for call in calls):
         return table

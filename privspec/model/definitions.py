@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
-from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, uses, walk
+from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, uses
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, lay_out
@@ -260,11 +260,10 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
 
 def _symbols(spec: syntax.Spec, scope: Scope) -> frozenset[str]:
     """Bare words of sets in loss and accuracy, as the columns in `marginals(people, {sex})`: they name nothing else."""
-    places = [*([] if spec.loss is None else [spec.loss]), *(target.left for target in spec.accuracy)]
-    nodes = [node for place in places for node in walk(place)]
-    items = [item for node in nodes if isinstance(node, syntax.SetOf) for item in node.items]
+    places = (spec.loss, *(target.left for target in spec.accuracy))
+    items = (item for place in places for listed in every(place, syntax.SetOf) for item in listed.items)
     words = {item.id for item in items if isinstance(item, syntax.Name)}
-    running = {node.variable for node in nodes if isinstance(node, syntax.Comprehension)}
+    running = {each.variable for place in places for each in every(place, syntax.Comprehension)}
     return frozenset(words - running - {target.variable for target in spec.accuracy} - set(scope.names))
 
 
@@ -319,22 +318,14 @@ def read_through(model: Model) -> Model:
     return model
 
 
-def _compared(model: Model) -> Iterator[str]:
+def _compared(model: Model) -> dict[str, None]:
     """All that what is released is computed from or compared with."""
-    waiting, seen = [node.name for node in model.outputs], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            yield name
-            waiting += model.sources.get(name, ())
-            waiting += [other for other in model.nodes if other in _names(model, name)]
 
+    def behind(name: str) -> Iterator[str]:
+        yield from model.sources.get(name, ())
+        yield from names_used(model.targets[name]) if name in model.targets else ()
 
-def _names(model: Model, name: str) -> set[str]:
-    from privspec.language.walk import names_used
-
-    return set(names_used(model.targets[name])) if name in model.targets else set()
+    return reached((node.name for node in model.outputs), behind)
 
 
 def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Model:

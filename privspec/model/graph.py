@@ -13,7 +13,7 @@ from functools import cached_property, wraps
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -45,6 +45,13 @@ from privspec.model.values import Array, Symbol, Value, as_float, show
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
+
+
+class HasSpan(Protocol):
+    """What stands at a place of the text."""
+
+    @property
+    def span(self) -> Span: ...
 
 
 Choice: TypeAlias = "Symbol | tuple[Symbol, ...]"
@@ -508,6 +515,20 @@ class Model:
         """The names in the definition of a variable."""
         node = self.nodes.get(name)
         return () if node is None or node.definition is None else names_used(node.definition)
+
+    @property
+    def loss_span(self) -> Span:
+        """Where the loss stands; all of the spec where there is none."""
+        return self.spec.span if self.loss is None else self.loss.span
+
+    @property
+    def trust_span(self) -> Span:
+        """Where it stands who is trusted; all of the spec where it does not say so."""
+        return self.trust.span or self.spec.span
+
+    def line(self, node: HasSpan) -> int:
+        """The number of the line that something begins on."""
+        return self.source.position(node.span.start)[0]
 
     @property
     def expressions(self) -> tuple[syntax.Node, ...]:

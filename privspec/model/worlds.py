@@ -480,9 +480,8 @@ def worlds(model: Model) -> Worlds:
     modelled = {name for m in model.models for name in m.subjects}
     inputs = _inputs_behind(model, seen)
     if not inputs:
-        span = model.loss.span if model.loss is not None else model.spec.span
         message = "no line looks at the data, so that the best answer is the same whatever they are"
-        raise Failure("PS0511", span, message, help="compare an output with an input, as in E[ (z - x)^2 ]")
+        raise Failure("PS0511", model.loss_span, message, help="compare an output with an input, as in E[ (z - x)^2 ]")
     spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
     size = prod(s.size for s in spaces)
     own_model = any(name in modelled and name not in inputs for name in seen)

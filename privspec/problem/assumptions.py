@@ -68,7 +68,7 @@ OPTIMUM = "The optimum is relative to unbiased noise of the kinds that the plan 
 
 def _read(model: Model, name: str, text: str) -> Assumption:
     """How the data of an input are read, whose name the text leaves open."""
-    return _said(text.replace("{}", name, 1), "proved", line=_line(model, model.nodes[name].span.start))
+    return _said(text.replace("{}", name, 1), "proved", line=model.line(model.nodes[name]))
 
 
 def _served(model: Model, name: str, text: str) -> Iterator[Assumption]:
@@ -82,22 +82,18 @@ def _bounded(plan: Mapping[str, Any], text: str) -> Iterator[Assumption]:
         yield _said(text, "proved", claim="bound")
 
 
-def _line(model: Model, offset: int) -> int:
-    return model.source.position(offset)[0]
-
-
 def _trust(model: Model) -> Assumption:
     """Who sees the raw data."""
     stated = [option for option in model.spec.options if isinstance(option, syntax.Trust)]
     stated += [part.stated for part in model.components if part.stated is not None]
-    line = next((_line(model, one.span.start) for one in stated), None)
+    line = next((model.line(one) for one in stated), None)
     because = {"line": line} if line else {"note": "trust-by-default"}
     return _said(f"Trust: {model.trust.describe()}.", "assumed", **because)
 
 
 def _parts(model: Model) -> Iterator[Assumption]:
     """Whose lines are those of other files, and which data parts are about because of their names alone."""
-    starts = dict.fromkeys(_line(model, start) for start, _ in model.source.files[1:])
+    starts = dict.fromkeys(model.source.position(start)[0] for start, _ in model.source.files[1:])
     for first, (_, file) in zip(starts, model.source.files[1:], strict=True):
         end = first + file.text.rstrip("\n").count("\n")
         text = f"Lines {first} to {end} are those of {Path(file.name).name}, in the names of the whole."
@@ -105,14 +101,14 @@ def _parts(model: Model) -> Iterator[Assumption]:
     for part in model.components:
         for own in part.by_name:
             text = f"The {own} of {part.name} is taken to be {part.links[own]}: nothing else was passed."
-            yield _said(text, "assumed", line=_line(model, part.span.start))
+            yield _said(text, "assumed", line=model.line(part))
 
 
 def _different(model: Model) -> Iterator[Assumption]:
     """Inputs that are said to be of different people: whoever is in several of them is protected less."""
     for one in model.different:
         text = f"Nobody is in two of {listing(one.names)}: whoever is, is protected less."
-        yield _said(text, "asserted by the user", line=_line(model, one.span.start))
+        yield _said(text, "asserted by the user", line=model.line(one))
 
 
 def _units(model: Model) -> Iterator[Assumption]:
@@ -148,7 +144,7 @@ def _cut(model: Model) -> Iterator[Assumption]:
 
     cut = cut_of(model, elaborate(model)) if model.records and not model.chosen else None
     if cut is not None:
-        line = _line(model, model.records[0].span.start)
+        line = model.line(model.records[0])
         text = (
             f"The loss is about the records that are kept. By the law of line {line}, what is cut of {cut.people} "
             f"people adds {float(cut.lost):.6g} to it."

@@ -92,10 +92,7 @@ def block_of(model: Model) -> Design:
     return Design(
         tuple(node.name for node in first.outputs),
         "" if design.loss is None else spell(design.loss),
-        tuple(
-            OpenChoice(one.name, tuple(map(value_text, one.values)), first.source.position(one.span.start)[0])
-            for one in design.choices
-        ),
+        tuple(OpenChoice(one.name, tuple(map(value_text, one.values)), first.line(one)) for one in design.choices),
         tuple(_alternative(design.at(values)) for values in design.alternatives()),
     )
 

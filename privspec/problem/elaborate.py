@@ -172,7 +172,7 @@ def data_of(model: Model, node: GraphNode) -> Data:
         rule = "drop"
     if unknown_keys(node.domain):
         rule = "drop"  # a record without a key has none to be counted under
-    line, function = model.source.position(node.span.start)[0], model.through.get(node.name)
+    line, function = model.line(node), model.through.get(node.name)
     said = {
         relation.describe(): AssertedMove(function, relation.norm, relation.amount, relation.describe(), relation.line)
         for relation in (requirement.neighbours for requirement in model.requirements if node.name in requirement.wrt)

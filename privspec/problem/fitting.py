@@ -280,5 +280,5 @@ def expected(problem: Mapping[str, Any], model: Model) -> Iterator[Expected]:
                     continue
                 each = some[:, 0] if cells is None else some @ _values(cells.to_json())
                 lower.append((one["name"], float(records * each.min()), float(records * each.max())))
-        line = model.source.position(law.span.start)[0]
+        line = model.line(law)
         yield Expected(law.table, line, limit["most"], records, tuple(lower))

@@ -300,8 +300,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
     yield from besides(model, what, alone)
     if model.trust.model is not CURATOR:
-        span = model.trust.span or model.spec.span
-        yield span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
+        yield model.trust_span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
     for node in model.inputs:
         if node is not source:
             yield node.span, f"{node.name} beside the unknown keys of {source.name}", alone

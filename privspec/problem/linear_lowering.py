@@ -304,13 +304,11 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
     """Error terms, one a row, with their weights, whether only the largest counts, and whether their sizes do."""
     if isinstance(loss, Squares):
         if loss.shape not in ((), (1,)):
-            span = model.loss.span if model.loss else model.spec.span
-            raise Failure("PS0502", span, "the loss is a vector; add up its entries with sum(...)")
+            raise Failure("PS0502", model.loss_span, "the loss is a vector; add up its entries with sum(...)")
         return loss.rows, loss.weights, False, loss.sizes
     if any(len(member.weights) != 1 for member in loss.members):
-        span = model.loss.span if model.loss else model.spec.span
         text = "solve takes the largest of single errors, not of sums of them"
-        raise Failure("PS0502", span, text)
+        raise Failure("PS0502", model.loss_span, text)
     weights = np.concatenate([s.weights for s in loss.members])
     return stack([s.rows for s in loss.members]), weights, True, loss.members[0].sizes
 
@@ -426,13 +424,11 @@ class _Solver:
             out[self.columns] = right[rows] / factors[:, None]
             return out
         if block.shape[0] * block.shape[1] > DENSE_LIMIT:
-            span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise Failure("PS0502", span, "this loss mixes too many outputs to be solved for them")
+            raise Failure("PS0502", self.model.loss_span, "this loss mixes too many outputs to be solved for them")
         solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
         if rank < block.shape[1]:
-            span = self.model.loss.span if self.model.loss else self.model.spec.span
             text = "the loss leaves some combination of outputs free, so any noise would do for it"
-            raise Failure("PS0506", span, text)
+            raise Failure("PS0506", self.model.loss_span, text)
         out[self.columns] = solution
         return out
 
@@ -451,7 +447,7 @@ def _check_consistent(
         np.abs(reached + wanted).max(initial=0.0) > CONSISTENT * max(1.0, float(np.abs(wanted).max(initial=0.0)))
         for reached, wanted in (*moved, (error_map @ offset, rows.offset))
     ):
-        span = span or (model.loss.span if model.loss else model.spec.span)
+        span = span or model.loss_span
         text = (
             "no unbiased output makes every error term zero on average: the loss compares an output with different "
             "things, or with something it is not computed from"

@@ -16,8 +16,8 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
 from privspec.kernel.trust import NOBODY
-from privspec.language.syntax import Absolute, VariableKind
-from privspec.language.walk import names_used
+from privspec.language.syntax import Absolute
+from privspec.language.walk import reached
 from privspec.model.domains import Interval, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
@@ -69,8 +69,7 @@ def besides(model: Model, what: str, hint: str | None) -> Iterator[Unsupported]:
     for fair in model.fairness:
         yield fair.span, f"fairness requirements of {what}", hint
     if not model.trust.drawn_whole:
-        span = model.trust.span or model.spec.span
-        yield span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
+        yield model.trust_span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
     yield from without_amounts(model)
 
 
@@ -78,7 +77,7 @@ def without_amounts(model: Model) -> Iterator[Unsupported]:
     """Lines of privacy whose amounts have no value: what promises something is never left out."""
     read = {requirement.line for requirement in model.requirements}
     for written in model.spec.privacy:
-        if model.source.position(written.span.start)[0] not in read:
+        if model.line(written) not in read:
             yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
 
 
@@ -241,8 +240,11 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
     if model.trust.shared:
         yield from _secure_sum(model, model.trust)
     elif model.trust.name not in TRUST_WORDS:
-        span = model.trust.span or model.spec.span
-        yield span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed"
+        yield (
+            model.trust_span,
+            f"`trust {model.trust.name}`",
+            f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed",
+        )
     yield from other_families(model, FAMILIES, "")
     for node in model.inputs:
         if not (node.type.numeric or isinstance(node.type.element, Tables)):
@@ -255,7 +257,7 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
     def at(span: Span, message: str, help_: str) -> Diagnostic:
         return Diagnostic.at(model.source, span, "PS0540", message, help=help_)
 
-    span = trust.span or model.spec.span
+    span = model.trust_span
     indices, alone = {node.index for node in model.inputs}, len(model.inputs) == 1 and not model.asserted
     for node in model.inputs:
         if node.index is None and not (alone and node.type.shape and not isinstance(node.type.element, Tables)):
@@ -294,18 +296,9 @@ def parties_of(model: Model) -> int:
 
 def _output_within(model: Model, node: GraphNode) -> str | None:
     """An output that the definition of another node refers to, through intermediates too."""
-    waiting, seen = [node], {node.name}
-    while waiting:
-        current = waiting.pop()
-        for name in sorted(names_used(current.definition)) if current.definition is not None else ():
-            if name in seen or name not in model.nodes:
-                continue
-            seen.add(name)
-            inner = model.nodes[name]
-            if inner.kind is VariableKind.OUTPUT:
-                return name
-            waiting.append(inner)
-    return None
+    outputs = {other.name for other in model.outputs} - {node.name}
+    found = reached(sorted(model.uses(node.name)), lambda name: sorted(model.uses(name)))
+    return next((name for name in found if name in outputs), None)
 
 
 def _measure(requirement: Requirement, model: Model) -> Iterator[Unsupported]:

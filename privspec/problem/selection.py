@@ -409,7 +409,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield output.span, "a selection without a line of privacy", hint
     if model.trust.alone:
         what, hint = f"a selected value under `trust {model.trust.name}`", "one keeper has to hold it: `trust curator`"
-        yield model.trust.span or model.spec.span, what, hint
+        yield model.trust_span, what, hint
     for line in model.requirements:
         measure, unit = line.measure, line.neighbours
         if measure.common not in LINES:

@@ -255,7 +255,7 @@ def _all_answered(model: Model) -> None:
         raise Failure("PS0501", model.spec.span, text)
     if not model.trust.drawn_whole:
         hint = "write `trust nobody`, where each party's estimate is noisy by itself, or `trust curator`"
-        span, text = model.trust.span or model.spec.span, f"`trust {model.trust.name}` of estimates of parties"
+        span, text = model.trust_span, f"`trust {model.trust.name}` of estimates of parties"
         raise Failure("PS0501", span, f"solve cannot compute {text}", help=hint)
 
 

@@ -173,7 +173,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield claim.claim.span, UNSEEN, NOISE_ADDED
     if not model.trust.drawn_whole:
         yield (
-            model.trust.span or model.spec.span,
+            model.trust_span,
             f"`trust {model.trust.name}` for values drawn from a table",
             NO_SHARES,
         )

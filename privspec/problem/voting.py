@@ -398,8 +398,11 @@ class _Reader:
             hint = f"leave out the domain of {self.output.name}: it is taken from what the loss compares it with"
             raise Failure("PS0519", self.output.span, text, help=hint)
         if any(d.points != self.points for d in self.drawn):
-            span = self.model.loss.span if self.model.loss is not None else self.model.spec.span
-            raise Failure("PS0520", span, "solve compares a winner with lotteries of one kind of points, not of two")
+            raise Failure(
+                "PS0520",
+                self.model.loss_span,
+                "solve compares a winner with lotteries of one kind of points, not of two",
+            )
 
     def _check_options(self) -> None:
         model = self.model
@@ -415,9 +418,10 @@ class _Reader:
             help_ = "the rule says how the winner is drawn: leave the line out"
             raise Failure("PS0501", model.noise_at_spans[0], text, help=help_)
         if not model.trust.drawn_whole:
-            span = model.trust.span or model.spec.span
             hint = "a winner is no sum of shares: write `trust nobody`, where each voter reports, or `trust curator`"
-            raise Failure("PS0501", span, f"solve cannot compute `trust {model.trust.name}` for votes", help=hint)
+            raise Failure(
+                "PS0501", model.trust_span, f"solve cannot compute `trust {model.trust.name}` for votes", help=hint
+            )
 
     def _ballot_law(self) -> BallotLaw | None:
         """The law of the points of one ballot, None without a data model.
