@@ -15,8 +15,9 @@ from privspec.explain.facts import AddedNoise, Moved, randomness
 from privspec.explain.messages import phrase, say
 from privspec.explain.quantities import UP, Quantity, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
-from privspec.kernel.chains import ChainBlock, read_chain, variance
+from privspec.kernel.chains import ChainBlock, read_chain
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.measures import PURE
 from privspec.stated import Stated
 
@@ -138,7 +139,7 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
     """
     chain = plan.executed_as(read_chain)
     block, size = chain.block, len(chain.block.states)
-    each = float(chain.unit) ** 2 * float(variance(chain.scale))
+    each = float(chain.unit) ** 2 * float(laplace_variance(chain.scale, Fraction(1)))
     steps = _chances(block.steps)
     without = {key: Fraction(value) for key, value in plan.claims["without_model"].items()}
     odds = consequences(EpsilonDeltaCurve(float(without["entry"]), 0.0)).odds

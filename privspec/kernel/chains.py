@@ -9,10 +9,10 @@ from math import gcd
 from flint import arb, ctx
 
 from privspec.kernel.changes import ConditionalLaw, Entries, GivenModel, SequenceModel
-from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, read
-from privspec.kernel.laws.laplace import WholeLaplace
+from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Promise, Question, judge_promises
 from privspec.kernel.rules import Hint, derive
@@ -146,13 +146,6 @@ def step_of(block: ChainBlock) -> Fraction:
     return whole * block.added.unit if whole else Fraction(1)
 
 
-def variance(scale: Fraction) -> Fraction:
-    """That of discrete Laplace noise in steps, 2 p / (1 - p)^2 with p = e^(-1 / scale), up to 2^-200 of it."""
-    with ctx.workprec(PRECISION):
-        p = (-1 / ball(scale)).exp()
-        return end((2 * p / (1 - p) ** 2).mid())
-
-
 def units_of(chain: Chain) -> str:
     """The units of the loss."""
     return f"squared units of {' and '.join(chain.outputs)}"
@@ -160,7 +153,7 @@ def units_of(chain: Chain) -> str:
 
 def errors_of(chain: Chain, weights: Grid) -> Fraction:
     """The mean of a weighted sum of squared errors."""
-    return sum(weights.values()) * chain.unit**2 * variance(chain.scale)
+    return sum(weights.values()) * chain.unit**2 * laplace_variance(chain.scale, Fraction(1))
 
 
 def loss_of(chain: Chain, scale: Fraction) -> Fraction:

@@ -11,6 +11,7 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import sqrt_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.losses import LOOKED_AT, ROWS, ZERO, FiniteLaws, PrivacyLoss, kept, response
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
@@ -40,7 +41,7 @@ def _of_noise(case: PlanUnderCheck, executed: object, number: int, figures: dict
     assert isinstance(executed, Release)
     block, noise, rows = executed.problem, executed.noise, executed.strategy.nrows()
     shows = executed.reconstruction
-    if rows > ROWS or noise.shape not in ("gaussian", "laplace") or (noise.shape == "laplace" and rows > 1):
+    if rows > ROWS or not (noise.spherical or (isinstance(noise, Laplace) and rows == 1)):
         return None
     if executed.of_inputs:
         shows = laid_out(block.target * shows)
@@ -52,13 +53,14 @@ def _of_noise(case: PlanUnderCheck, executed: object, number: int, figures: dict
         units = [unit for one in block.surely(number) for unit, _ in units_of(one, block.places).grouped().units]
     except Refused:
         return None
-    square = max((_moved(columns, unit) for unit in units), default=ZERO) / noise.scales[0] ** 2
+    size = noise.sizes(executed.grid)[0]
+    square = max((_moved(columns, unit) for unit in units), default=ZERO) / size**2
     if "epsilon" not in figures:
         most = figures["mu"] ** 2 if "mu" in figures else 2 * figures["rho"]
-        return PrivacyLoss(own=True, mu_squared=(most, square)) if noise.gaussian else None
-    if noise.gaussian:
+        return PrivacyLoss(own=True, mu_squared=(most, square)) if noise.normal else None
+    if noise.normal:
         return None
-    step = executed.grid / noise.scales[0]  # by one such an answer between points of the lattice may move less
+    step = executed.grid / size  # by one such an answer between points of the lattice may move less
     return PrivacyLoss(own=True, laplace=(figures["epsilon"], max(ZERO, sqrt_down(square) - step)), step=step)
 
 

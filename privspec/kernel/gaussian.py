@@ -23,7 +23,7 @@ RELATIVE_RADIUS = Fraction(1, 2**64)
 
 def power_of_two(exponent: int) -> Fraction:
     """2^exponent, exactly."""
-    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+    return Fraction(2) ** exponent
 
 
 def sqrt_down(value: Fraction) -> Fraction:
@@ -53,27 +53,20 @@ def sqrt_up(value: Fraction) -> Fraction:
     return low + power_of_two(magnitude - MANTISSA_BITS)
 
 
-def _ball(value: Fraction) -> Any:
-    """The enclosure of a fraction at the current working precision."""
-    from flint import arb
-
-    return arb(value.numerator) / arb(value.denominator)
-
-
 def _dyadic(ball: Any) -> Fraction:
     """An exact (radius zero) ball as a fraction."""
-    parts = ball.man_exp()
-    mantissa, exponent = int(parts[0]), int(parts[1])
+    mantissa, exponent = map(int, ball.man_exp())
     return mantissa * power_of_two(exponent)
 
 
 def _enclose(epsilon: Fraction, mu: Fraction) -> Any:
     """Delta as a ball at the current working precision."""
-    eps, m = _ball(epsilon), _ball(mu)
-    half = _ball(Fraction(1, 2))
-    root = (half * 4).sqrt()
+    from privspec.kernel.core.numbers import ball
+
+    eps, m = ball(epsilon), ball(mu)
+    root = ball(Fraction(2)).sqrt()
     near, far = eps / m - m / 2, eps / m + m / 2
-    return half * (near / root).erfc() - half * eps.exp() * (far / root).erfc()
+    return ((near / root).erfc() - eps.exp() * (far / root).erfc()) / 2
 
 
 def delta_bounds(epsilon: Fraction, mu: Fraction) -> tuple[Fraction, Fraction]:
@@ -90,19 +83,15 @@ def delta_bounds(epsilon: Fraction, mu: Fraction) -> tuple[Fraction, Fraction]:
     from flint import ctx
 
     low, high = Fraction(0), Fraction(1)
-    before = ctx.prec
-    try:
-        for precision in PRECISIONS:
-            ctx.prec = precision
-            ball = _enclose(epsilon, mu)
-            if not ball.is_finite():
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            delta = _enclose(epsilon, mu)
+            if not delta.is_finite():
                 continue
-            low = max(low, _dyadic(ball.lower()))
-            high = min(high, _dyadic(ball.upper()))
-            if high - low <= RELATIVE_RADIUS * low:
-                break
-    finally:
-        ctx.prec = before
+            low = max(low, _dyadic(delta.lower()))
+            high = min(high, _dyadic(delta.upper()))
+        if high - low <= RELATIVE_RADIUS * low:
+            break
     return low, high
 
 
@@ -110,19 +99,17 @@ def _satisfies(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
     """Whether delta(epsilon; mu) <= delta is proved; precision grows until it is, or is refuted."""
     from flint import ctx
 
+    from privspec.kernel.core.numbers import ball
+
     if mu == 0:
         return True
-    before = ctx.prec
-    try:
-        for precision in PRECISIONS:
-            ctx.prec = precision
-            ball, limit = _enclose(epsilon, mu), _ball(delta)
-            if ball <= limit:
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            found, limit = _enclose(epsilon, mu), ball(delta)
+            if found <= limit:
                 return True
-            if ball > limit:
+            if found > limit:
                 return False
-    finally:
-        ctx.prec = before
     return False
 
 
@@ -139,15 +126,14 @@ def _largest(holds: Callable[[Fraction], bool]) -> Fraction:
             raise ValueError("no finite answer")
     top = exponent if step == 1 else exponent + 1
     unit = power_of_two(top - MANTISSA_BITS)
-    good, bad = 2 ** (MANTISSA_BITS - 1), 2**MANTISSA_BITS
+    good, bad = 1 << MANTISSA_BITS - 1, 1 << MANTISSA_BITS
     while bad - good > 1:
         middle = (good + bad) // 2
         if holds(middle * unit):
             good = middle
         else:
             bad = middle
-    answer: Fraction = good * unit
-    return answer
+    return unit * good
 
 
 def mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:

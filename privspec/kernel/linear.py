@@ -22,6 +22,7 @@ from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, 
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
@@ -29,7 +30,7 @@ from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
-from privspec.kernel.worth.sizes import expected_sizes, laplace_variance, size_up
+from privspec.kernel.worth.sizes import expected_sizes, size_up
 from privspec.kernel.worth.traces import cbrt_down, prove, proved
 
 
@@ -53,13 +54,8 @@ class Figures:
         """Exactly, from the matrices that are executed."""
         block, law = release.problem, release.noise
         noise = block.target * release.reconstruction if release.of_inputs else release.reconstruction
-        if law.shape.startswith("laplace"):
-            known = {b: laplace_variance(b, release.grid) * law.parties / law.honest for b in set(law.scales)}
-            each = [known[scale] for scale in law.scales]
-        else:
-            times = {"knorm-l2": Fraction(noise.ncols() + 1), "gaussian-shares": law.parties / law.scales[0]}
-            each = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * noise.ncols()
-        variances = [v * n for v, n in zip(each, release.senders, strict=True)]
+        each = law.variances(noise.ncols(), release.grid)
+        variances = [v * release.excess * n for v, n in zip(each, release.senders, strict=True)]
 
         def squares(errors: Measured) -> tuple[list[fmpq], list[fmpq]]:
             moved = errors.of(noise)
@@ -205,17 +201,17 @@ def _share(moved: list[fmpq], squares: list[fmpq]) -> Fraction:
 
 def places(case: PlanUnderCheck, release: Release, found: Figures, sites: JsonNode) -> None:
     """Noise enters where the problem lets it, as stated: Laplace noise itself, Gaussian noise in its covariance."""
-    stated, key = sites.items(), {"laplace": "scale", "gaussian": "variance"}.get(release.noise.shape)
-    if not stated or not isinstance(stated[0].value, dict) or set(stated[0].value) != {"at", key}:
+    stated, key = sites.items(), release.noise.entry
+    if not key or not stated or not isinstance(stated[0].value, dict) or set(stated[0].value) != {"at", key}:
         sites.same(together(release, found))
         case.says("sites", release.problem.sites is None, "one law of noise for all outputs together")
         return
-    pairs = [site.fields("at", str(key)) for site in stated]
+    pairs = [site.fields("at", key) for site in stated]
     values = [one.double() for _, own in pairs for one in own.items()]
     names = [name for at, _ in pairs for name in at.text().split(" and ")]
     if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
-    text = f"independent noise at {listed(names)} is the {release.noise.shape.capitalize()} noise that is executed"
+    text = f"independent noise at {listed(names)} is the {release.noise.title} that is executed"
     case.says("sites", enters(release, found, sites, names, values, case.frame.obligations), text)
 
 
@@ -233,9 +229,9 @@ def _idle(block: Linear, lines: Obligations) -> set[int]:
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
     """What a plan says of correlated Gaussian noise, a K-norm vector, laws of steps, and shares of Laplace noise."""
     outputs, spread = release.problem.released, [int(v.p) / int(v.q) for v in found.spread]
-    if release.noise.gaussian:
+    if release.noise.normal:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
-    parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.ncols()}
+    parameters = {"scale": str(release.noise.sizes(release.grid)[0]), "rows": found.noise.ncols()}
     names, shape = " and ".join(one.name for one in outputs), release.noise.shape
     return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
@@ -267,17 +263,16 @@ def enters(
             maps[own] = chosen_rows(whole.transpose(), list(range(at, at + len(copies)))).transpose(), copies
     if not set(names) <= set(maps):
         raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
-    stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
+    stated, scaled = beside([maps[name][0] for name in names]), release.noise.entry == "scale"
     counts = [n for name in names for n in maps[name][1]]
-    fits = len(values) == len(counts) and (not laplace or counts == list(release.senders))
-    if not fits:
+    if len(values) != len(counts) or (scaled and counts != list(release.senders)):
         return False
-    if laplace:
-        times = _times(stated, noise)
-        if values != [float(scale * size) for scale, size in zip(release.noise.scales, times, strict=True)]:
+    if scaled:
+        times, scales = _times(stated, noise), release.noise.sizes(release.grid)
+        if values != [float(scale * size) for scale, size in zip(scales, times, strict=True)]:
             return False
         stated = weighed(times, stated.transpose()).transpose()
-    variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
+    variances = found.variances if scaled else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     executed = matrices.covariance(noise, found.variances)
     there, numbers = matrices.covariance(stated, variances), range(executed.nrows())
     sizes = [executed[i, i] for i in numbers]
@@ -285,7 +280,7 @@ def enters(
     spared = nominal & _idle(block, lines) if nominal and lines else set()
     off, kept = (there - executed).tolist(), [i for i in numbers if i not in spared]
     close = all(off[i][j] ** 2 * CLOSE**2 <= sizes[i] * sizes[j] for i in kept for j in kept)
-    if not laplace or not close:
+    if not scaled or not close:
         return close
     known, apart = [rational(v) for v in variances], zip(sizes, (stated - noise).tolist(), strict=True)
     return all(v * v * w * CLOSE**2 <= a for a, row in apart for w, v in zip(known, row, strict=True))
@@ -304,7 +299,7 @@ def _times(stated: Rows, noise: Rows) -> list[Fraction]:
 
 # --- Laplace noise at places that are named --------
 
-SCOPE = "laplace"
+SCOPE = Laplace.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +323,7 @@ def placed(frame: Frame, release: Release, item: JsonNode) -> PlacedBound:
     if sum(shares) > 1:
         raise weights.wrong("are more than one together")
     moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), ZERO) for j in range(len(costs))]
-    words = (f"independent Laplace noise at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
+    words = (f"independent {Laplace.title} at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
     if release.problem.errors.sizes:
         sizes = [sqrt_down(cost * size) for cost, size in zip(costs, moved, strict=True)]
         return PlacedBound(words, line, sum(sizes, ZERO) ** 2, 1)

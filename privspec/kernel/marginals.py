@@ -32,7 +32,7 @@ from math import prod
 
 from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
-from privspec.kernel.chains import FINEST, variance
+from privspec.kernel.chains import FINEST
 from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
@@ -40,7 +40,7 @@ from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.laws.gaussian import Gaussian
-from privspec.kernel.laws.laplace import WholeLaplace
+from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.laws.law import Law, Strategy
 from privspec.kernel.participation import wrong_person
 from privspec.kernel.promises import Line, keeps
@@ -309,7 +309,7 @@ class Separate(Released):
     """
 
     law = WholeLaplace(Fraction(1))
-    notes = ("laplace", "discrete-laplace", "post-processing")
+    notes = (*law.notes, "post-processing")
 
     block: Marginals
     scales: tuple[Fraction | None, ...]
@@ -334,7 +334,7 @@ class Separate(Released):
     def variance(self, table: int) -> Fraction:
         """Of one number of a table, by its place."""
         source = self.sources[table]
-        return self._added(table, source) * variance(self.scales[source] or FINEST)
+        return self._added(table, source) * laplace_variance(self.scales[source] or FINEST, Fraction(1))
 
     @property
     def sees(self) -> str:

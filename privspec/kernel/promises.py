@@ -167,7 +167,7 @@ def keeps(
     """
     asked, said, measure = guarantee.obligation, guarantee.achieved, guarantee.obligation.measure
     group = notes_of([(one.kind, one.count) for one in asked.units])
-    if guarantee.because != (*notes, *group) or set(said) != {term.law.figure} or measure.each:
+    if guarantee.because != (*notes, *group) or set(said) != set(term.law.figures) or measure.each:
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
     question = Question(change, guarantee.asked, said)
     line = Line(asked.line, frozenset(asked.seen), measure.of, (question,), measure.of.of_laws)

@@ -15,13 +15,6 @@ from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.participation import ExchangeableUnits
 
-SHARED = {
-    "gaussian": ("gaussian-shares", ("variance", "parties", "honest"), {"gaussian"}, ("gaussian-exact", "shares")),
-    "laplace": ("laplace-shares", ("scale", "parties", "honest"), {"laplace", "geometric"}, ("laplace", "shares")),
-}
-"""As `core.linear.NOISES`; the variance is that of a share, the scale that of what all but the coalition add."""
-SHAPES = tuple(shape for shape, *_ in SHARED.values())
-
 
 def coalition(
     frame: Frame, held: list[tuple[tuple[int, ...], int, bool, ExchangeableUnits | None]], stated: list[JsonNode]

@@ -32,7 +32,6 @@ BOXES = 2**12
 WITNESSES = 32
 LARGEST, STEPS, SPARE = Fraction(2**10), 40, 1e-7
 """Largest share that is looked at, and halvings in the search for one."""
-BITS = 128
 FINE = 2**64
 NEARBY = 2
 """Half records by which data are tried to be farther apart, or less."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
+from privspec.kernel.laws import knorm as laws
+from privspec.kernel.laws.law import Law
 from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
 from privspec.noise.samplers import Randomness
 from privspec.noise.vectors import EuclideanVectors, approximate
+
+if TYPE_CHECKING:
+    from privspec.kernel.core.linear import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +24,16 @@ class KNormL2Noise(NoiseLaw):
     """answers + z, z a real vector of density ~ exp(-||z||_2 / scale), rounded to the lattice. Note knorm-l2."""
 
     scale: Fraction
-    family: ClassVar[str] = "mixed"
-    notes: ClassVar[tuple[str, ...]] = ("laplace", "knorm-l2", "post-processing")
+    known: ClassVar[type[Law]] = laws.KNorm
+
+    @classmethod
+    def of(cls, release: Release) -> KNormL2Noise:
+        law = release.noise
+        assert isinstance(law, laws.KNorm)
+        return cls(law.scale)
 
     def to_json(self) -> dict[str, Any]:
-        return {"shape": "knorm-l2", "scale": str(self.scale)}
+        return {"shape": self.known.shape, "scale": str(self.scale)}
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
         """The radius is Gamma(rows, scale), the direction uniform: (rows + 1) scale^2 each."""
@@ -39,3 +49,6 @@ class KNormL2Noise(NoiseLaw):
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """A Gamma radius times a uniform direction."""
         return np.asarray(float(self.scale) * approximate("l2", size, repetitions, generator))
+
+
+DRAWN = (KNormL2Noise,)

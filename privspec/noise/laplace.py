@@ -1,4 +1,4 @@
-"""Laplace noise: independent discrete Laplace noise on a lattice, one exact scale a row."""
+"""Laplace noise: independent discrete Laplace noise on a lattice, one exact scale a row; and shares of it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from fractions import Fraction
 from itertools import combinations
 from math import lcm
 from operator import mul
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
+from privspec.kernel.laws import laplace as laws
+from privspec.kernel.laws.law import Law
 from privspec.kernel.strategies.dense import widest
 from privspec.noise.inverse import laplace_steps
-from privspec.noise.law import Array, Indices, Moves, NoiseLaw, lattice_of, on_lattice
-from privspec.noise.samplers import Randomness
+from privspec.noise.law import Array, Indices, Moves, NoiseLaw, Shares, lattice_of, on_lattice
+from privspec.noise.samplers import Randomness, polya
 from privspec.problem.linear_differences import (
     BoxDifferences,
     Differences,
@@ -27,6 +29,9 @@ from privspec.problem.linear_differences import (
     PersonDifferences,
     VectorDifferences,
 )
+
+if TYPE_CHECKING:
+    from privspec.kernel.core.linear import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,20 @@ class LaplaceNoise(NoiseLaw):
     """
 
     scales: tuple[Fraction, ...]
-    family: ClassVar[str] = "laplace"
-    notes: ClassVar[tuple[str, ...]] = ("laplace", "discrete-laplace", "post-processing")
+    known: ClassVar[type[Law]] = laws.Laplace
     separate: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, release: Release) -> LaplaceNoise:
+        law = release.noise
+        assert isinstance(law, laws.Laplace)
+        return cls(law.scales)
 
     def _each(self, rows: int) -> tuple[Fraction, ...]:
         return self.scales * rows if len(self.scales) == 1 else self.scales
 
     def to_json(self) -> dict[str, Any]:
-        return {"shape": "laplace", "scale": [str(b) for b in self.scales]}
+        return {"shape": self.known.shape, "scale": [str(b) for b in self.scales]}
 
     def part(self, rows: Indices) -> NoiseLaw:
         return LaplaceNoise(tuple(self.scales[r] for r in rows))
@@ -77,6 +87,50 @@ class LaplaceNoise(NoiseLaw):
     def approximate_sums(self, senders: Array, repetitions: int, generator: np.random.Generator) -> Array:
         rising, falling = generator.gamma(senders, size=(2, repetitions, len(senders)))
         return np.asarray((rising - falling) * np.array([float(s) for s in self._each(len(senders))]))
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceShares(Shares):
+    """Each party adds the difference of two negative binomial numbers: those of `honest` sum to discrete Laplace noise.
+
+    The scale of that noise is one of `scales` for each answer.
+    """
+
+    scales: tuple[Fraction, ...]
+    known: ClassVar[type[Law]] = laws.LaplaceShares
+    separate: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, release: Release) -> LaplaceShares:
+        law = release.noise
+        assert isinstance(law, laws.LaplaceShares)
+        return cls(release.parties, law.honest, law.scales)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"shape": self.known.shape, "scale": [str(b) for b in self.scales], **self._among}
+
+    def part(self, rows: Indices) -> NoiseLaw:
+        return LaplaceShares(self.parties, self.honest, tuple(self.scales[r] for r in rows))
+
+    def row_variances(self, rows: int, grid: Fraction) -> Array:
+        return np.asarray(LaplaceNoise(self.scales).row_variances(rows, grid) * self.parties / self.honest)
+
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
+        """Epsilon, exactly: answers are points of the lattice."""
+        return scaled_l1_sensitivity(strategy, self.scales, moves.exact, Fraction(0))
+
+    def share(self, rows: int, grid: Fraction, randomness: Randomness) -> Integers:
+        own = Fraction(1, self.honest)
+        each = ((own, scale / grid, randomness) for scale in self.scales)
+        return integers(polya(*one) - polya(*one) for one in each)
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        own, scales = self.parties / self.honest, np.array([float(s) for s in self.scales])
+        rising, falling = generator.gamma(own, size=(2, repetitions, size)) * scales
+        return np.asarray(rising - falling)
+
+
+DRAWN = (LaplaceNoise, LaplaceShares)
 
 
 def _box_sensitivity(

@@ -1,4 +1,4 @@
-"""What a law of noise must say of itself; one object for each, in a file of its own beside its notes.
+"""How a law of noise is drawn: one object for each, in the file that has the name of the law's own in the kernel.
 
 All of them are executed as `z = B u + noise` with an exact matrix B; outputs are functions of z.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from importlib import import_module
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -14,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, common
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, common, integers
+from privspec.core.records import dataclass
+from privspec.kernel.laws.law import Law
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
 
 if TYPE_CHECKING:
+    from privspec.kernel.core.linear import Release
     from privspec.solvers import programs
 
 Array: TypeAlias = NDArray[np.float64]
@@ -45,14 +49,30 @@ class Moves(Protocol):
 class NoiseLaw(ABC):
     """A law of the noise on the strategy answers, which puts their sums on a lattice."""
 
-    family: ClassVar[str]
-    """The `mechanism.family` of plans."""
-    notes: ClassVar[tuple[str, ...]]
-    """Stems of the proof notes that a guarantee rests on; the second is about how the noise is drawn."""
+    known: ClassVar[type[Law]]
+    """What it is to the kernel."""
     separate: ClassVar[bool] = False
     """Whether rows of the noise differ and are independent, so that a view is charged for those it sees alone."""
-    amount: ClassVar[str] = "epsilon"
-    """What a release of this noise achieves: "mu", "epsilon", or "delta" at an epsilon of its own."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, release: Release) -> NoiseLaw:
+        """As the kernel read it in a mechanism."""
+
+    @property
+    def family(self) -> str:
+        """The `mechanism.family` of plans."""
+        return self.known.family
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Stems of the proof notes that a guarantee rests on."""
+        return *self.known.notes, "post-processing"
+
+    @property
+    def amount(self) -> str:
+        """What a release of this noise achieves: "mu", "epsilon", or "delta" at an epsilon of its own."""
+        return self.known.figures[-1]
 
     @property
     def size(self) -> Fraction | None:
@@ -97,6 +117,52 @@ class NoiseLaw(ABC):
         Raises: InternalError for laws that no class of parties draws.
         """
         raise InternalError(f"sums of {self.family} noise")
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(NoiseLaw):
+    """Independent shares of `parties`, of which those of any `honest` protect: what the others know is left out.
+
+    Notes: shares.
+    """
+
+    parties: int
+    honest: int
+
+    @property
+    def _among(self) -> dict[str, int]:
+        return {"parties": self.parties, "honest": self.honest}
+
+    def share(self, rows: int, grid: Fraction, randomness: Randomness) -> Integers:
+        """What one party adds to each of so many answers, in steps of `grid`."""
+        raise NotImplementedError
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """The sum of what all parties send; every answer is a point of the lattice."""
+        steps = on_points(answers, grid)
+        for _ in range(self.parties):
+            steps = steps + self.share(len(steps), grid, randomness)
+        return steps
+
+
+def on_points(answers: ExactVector, grid: Fraction) -> Integers:
+    """Answers in steps of a lattice that they are points of.
+
+    Raises: InternalError for one that is not.
+    """
+    steps = [Fraction(n * grid.denominator, answers.denominator * grid.numerator) for n in answers.numerators]
+    if any(step.denominator > 1 for step in steps):
+        raise InternalError("an answer of a secure sum that is no point of its lattice")
+    return integers(step.numerator for step in steps)
+
+
+def drawn(release: Release) -> NoiseLaw:
+    """How the noise of a mechanism is drawn: by the object for its law in the module of the law's name."""
+    law = type(release.noise)
+    home = import_module(f"privspec.noise.{law.__module__.rpartition('.')[2]}")
+    (found,) = (one for one in home.DRAWN if one.known is law)
+    sampler: NoiseLaw = found.of(release)
+    return sampler
 
 
 def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences) -> Fraction:

@@ -18,8 +18,8 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.families.gaussian.execution import read_executed
 from privspec.kernel import judge
+from privspec.noise.law import Shares
 from privspec.noise.samplers import SimulationRandomness, discrete_gaussian, poisson, polya
-from privspec.noise.shares import Shares
 from tests.plans import Document, resign, solved_text
 
 ALARM = 1e-6

@@ -17,7 +17,7 @@ from privspec.kernel import judge
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.worth.shifts import ADDITIVE, ALONE, EVERY
 from privspec.noise.samplers import SimulationRandomness
-from privspec.noise.stepped import SteppedNoise, stepped
+from privspec.noise.staircase import SteppedNoise, stepped
 from tests.kernel.test_shifts import NUMBER, SIZE, SQUARE, plan_text
 from tests.plans import mutate, solved_text
 

@@ -16,8 +16,9 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.kernel.chains import read_chain, read_proof, told_beyond, variance
+from privspec.kernel.chains import read_chain, read_proof, told_beyond
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.strategies.sequences import MOST_RATIOS, reached_by_laws, reached_by_windows
 from privspec.problem.form import Numbers
 from tests.plans import mutate, solved_text
@@ -159,7 +160,9 @@ def test_a_plan_keeps_its_line_and_spends_it_all(case):
     assert plan["status"] == "optimal"
     assert plan["loss"]["relative_gap"] <= 1e-6
     weight = sum(block["weights"]["rows"]) * Fraction(block["weights"]["unit"])
-    assert plan["loss"]["value"] == pytest.approx(float(weight * unit**2 * variance(scale)), rel=1e-12)
+    assert plan["loss"]["value"] == pytest.approx(
+        float(weight * unit**2 * laplace_variance(scale, Fraction(1))), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("case", ["sticky", "three", "never", "several", "weighted"])

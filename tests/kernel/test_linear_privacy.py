@@ -24,7 +24,6 @@ from privspec.kernel.core.linear import (
     Linear,
     Matrix,
     Measured,
-    Noise,
     Part,
     Release,
     Released,
@@ -33,6 +32,10 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.linear_privacy import losses, term_of
 from privspec.kernel.core.problem import Data, Frame
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.laws.gaussian import Gaussian
+from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.laplace import Laplace
+from privspec.kernel.laws.law import Law
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import doubles
 from privspec.kernel.strategies.dense import Dense
@@ -215,7 +218,7 @@ privacy: O is 1-GDP wrt (x, y), replacing one voter
 # --- what an observer sees ------------------------------------------------------------------------------
 
 
-def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = None, **changed: Any) -> Release:
+def release(rows: list[list[int]], noise: Law, of: list[list[int]] | None = None, **changed: Any) -> Release:
     """Noise on answers about one input of numbers in [0, 1], each answer an output by itself."""
     n, k = len(rows[0]), len(rows)
     rebuilt = of or np.eye(k, dtype=int).tolist()
@@ -228,7 +231,7 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     plain: dict[str, Any] = {
         "steps": (F(1, 4),), "strategy": fmpq_mat(rows), "noise": noise, "grid": F(1, 4),
         "of_inputs": False, "reconstruction": fmpq_mat(rebuilt), "output_grid": F(1, 4),
-        "round_outputs": False, "senders": (1,) * k,
+        "round_outputs": False, "senders": (1,) * k, "parties": 1,
     }  # fmt: skip
     return Release(problem, **(plain | changed))
 
@@ -249,7 +252,7 @@ def reached(
     names = seen or tuple(output.name for output in one.problem.released)
     witness = JsonNode({"inverse": inverse, "scaling": None}, "witness")
     (loss,) = losses(one, frame(trust), names, (difference,), witness)
-    return loss.mu_squared if one.noise.shape == "gaussian" else loss.figure("epsilon")
+    return loss.mu_squared if one.noise.normal else loss.figure("epsilon")
 
 
 def noise_of(one: Release) -> NoisyAnswers:
@@ -259,7 +262,7 @@ def noise_of(one: Release) -> NoisyAnswers:
 
 
 def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
-    pair = release([[1, 0], [1, 0]], Noise("laplace", (F(1), F(1, 2))))
+    pair = release([[1, 0], [1, 0]], Laplace((F(1), F(1, 2))))
     for names, answers, figure in ((("O0",), [0], 1), (("O1",), [1], 2), (("O0", "O1"), [0, 1], 3)):
         assert noise_of(pair).used(frozenset(names)) == answers
         assert reached(pair, ENTRY, *names) == figure
@@ -268,17 +271,17 @@ def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
 
 
 def test_estimates_of_the_inputs_are_all_answers() -> None:
-    whole = release([[1, 0], [0, 1]], Noise("gaussian", (F(1),)), of_inputs=True)
+    whole = release([[1, 0], [0, 1]], Gaussian(F(1)), of_inputs=True)
     assert noise_of(whole).used(frozenset({"O0"})) == [0, 1]
 
 
 def test_numbers_stand_between_the_points_of_a_lattice() -> None:
     """Values on quarters times whole numbers are points of it; on thirds they are rounded, a step each."""
-    noise = Noise("laplace", (F(1), F(1)))
+    noise = Laplace((F(1), F(1)))
     assert reached(release([[1, 0], [2, 0]], noise), ENTRY) == 3
     off = release([[1, 0], [2, 0]], noise, steps=(F(1, 3),))
     assert reached(off, ENTRY) == F(7, 2)
-    vector = release([[1, 0], [2, 0]], Noise("knorm-l2", (F(1),)), steps=(F(1, 3),))
+    vector = release([[1, 0], [2, 0]], KNorm(F(1)), steps=(F(1, 3),))
     assert float(reached(vector, ENTRY)) == pytest.approx(5**0.5)  # rounded after the noise
 
 
@@ -287,7 +290,7 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
     held = (InputLayout("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
     record = Difference((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
-    noise = Noise("laplace", (F(1), F(1)))
+    noise = Laplace((F(1), F(1)))
     for grid, figure in ((F(1), 3), (F(1, 2), 1)):
         one = release(rows, noise, held=held, steps=(F(1, 2),), grid=grid)
         assert reached(one, record) == figure
@@ -299,7 +302,7 @@ def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> No
     held = (InputLayout("x", 0, 4, "cells", (4,), F(0), None, None, columns, None, None),)
     for shape, figure in (("cell", 3), ("swap", 4), ("kept", 3), ("replaced", 6)):
         record = Difference((Part(0, 4, 4, shape, 4, F(1)),), 1)
-        counts = release(np.eye(4, dtype=int).tolist(), Noise("laplace", (F(1),) * 4), held=held, grid=F(1, 2))
+        counts = release(np.eye(4, dtype=int).tolist(), Laplace((F(1),) * 4), held=held, grid=F(1, 2))
         assert reached(counts, record) == figure
         whole = replace(counts, steps=(F(1),))
         assert reached(whole, record) == (1 if shape in ("cell", "kept") else 2)
@@ -325,7 +328,7 @@ options:
 
 def test_all_that_a_voter_holds_moves_together() -> None:
     """A sum over two inputs of a voter moves by 2, where each input by itself moves it by 1."""
-    total = release([[1] * 6], Noise("gaussian", (F(1),)))
+    total = release([[1] * 6], Gaussian(F(1)))
     assert reached(total, Difference((box(0, 3), box(3, 6)), 1)) == 4
     assert reached(total, Difference((box(0, 3),), 1)) == 1
 
@@ -335,7 +338,7 @@ def test_mixed_answers(seed: int) -> None:
     """Outputs that are rounded one by one: what they see is Gaussian noise of L (B d), of covariance L L'."""
     dice = np.random.default_rng(seed)
     rows, of = dice.integers(-9, 10, (5, 4)), dice.integers(-9, 10, (5, 5))
-    one = release(rows.tolist(), Noise("gaussian", (F(2),)), of.tolist(), round_outputs=True)
+    one = release(rows.tolist(), Gaussian(F(2)), of.tolist(), round_outputs=True)
     inverse, _ = inverse_root(of[:2] * 1.0)
     assert inverse is not None
     seen = of[:2] @ rows
@@ -462,8 +465,8 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "a vector of answers": ("knorm", twice, "is stated"),
     "a large box": ("box", twice, "is stated"),
     "less Gaussian noise": ("gaussian", executed("noise", "standard_deviation")("1/2"), "mu is 2"),
-    "no noise": ("gaussian", executed("noise", "standard_deviation")("0"), "not positive"),
-    "negative noise": ("gaussian", executed("noise", "standard_deviation")("-1"), "not positive"),
+    "no noise": ("gaussian", executed("noise", "standard_deviation")("0"), "noise of no size"),
+    "negative noise": ("gaussian", executed("noise", "standard_deviation")("-1"), "noise of no size"),
     "less Laplace noise": ("laplace", executed("noise", "scale", 0)("1/100"), "is stated"),
     "one scale for all": ("laplace", executed("noise", "scale")("1"), "not a list"),
     "noise of another shape": ("gaussian", executed("noise", "shape")("none"), "not what the problem"),

@@ -31,6 +31,7 @@ from privspec.kernel.core.linear import Difference, Places, Release, read_linear
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, enters, loads, placed, together
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
@@ -55,9 +56,9 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, noise, steps = [], release.noise, release.noise.law
+    found, noise = [], release.noise
     deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
-    budgets = problem.budgets if noise.gaussian else deltas if steps else problem.epsilons
+    budgets = {"mu": problem.budgets, "epsilon": problem.epsilons, "delta": deltas}[noise.figures[-1]]
     for index, (asked, view) in enumerate(zip(frame.obligations, views, strict=True)):
         moved = release.problem.differences[index]
         amount = largest_loss(release, frame, asked.seen, moved, JsonNode(view, "claims.views"))
@@ -66,7 +67,7 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-        kept = steps or (amount == 0 and view["inverse"] is None)
+        kept = len(noise.figures) > 1 or (amount == 0 and view["inverse"] is None)
         found.append(amount if kept else max(amount, most * NEGLIGIBLE))
     return found
 
@@ -194,15 +195,15 @@ class Stated:
         """Where the noise enters, with figures of what is executed."""
         if all(sorted(site) == ["at", "variance"] for site in self.mechanism.sites):
             return list(self.mechanism.sites)
-        if self.release.noise.shape != "laplace":
+        if self.release.noise.entry != "scale":
             return together(self.release, self.figures)
-        found = self._laplace()
+        found = self._where()
         if found is None:
             raise InternalError("the noise does not enter where the problem lets it")
         return [found]
 
-    def _laplace(self) -> dict[str, Any] | None:
-        """Where Laplace noise enters: at one place, or at all inputs, outputs or places named; and its scales there."""
+    def _where(self) -> dict[str, Any] | None:
+        """Where noise with scales enters, and its scales there: at one place, or at all inputs, outputs or places."""
         block, nothing = self.release.problem, JsonNode(None, "sites")
         alone = max(self.release.senders) > 1
         inputs = [one.name for one in block.held if alone or max(block.places[one.start][1].copies) == 1]
@@ -212,7 +213,7 @@ class Stated:
         there = [float(scale) for site in self.mechanism.sites for scale in site.get("scale", ())]
         tried = [(names, there) for names in [*([name] for group in groups for name in group), *filter(None, groups)]]
         if block.sites is None:
-            tried.append(([COMBINED], list(map(float, self.release.noise.scales))))
+            tried.append(([COMBINED], list(map(float, self.release.noise.sizes(self.release.grid)))))
         for names, scales in tried:
             if enters(self.release, self.figures, nothing, names, scales):
                 return {"at": " and ".join(names), "scale": scales}
@@ -224,7 +225,7 @@ class Stated:
         tried: list[tuple[Judge, dict[str, Any]]] = []
         if self.mechanism.dual is not None:
             tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
-        if self.release.noise.shape == "laplace":
+        if isinstance(self.release.noise, Laplace):
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
         if self.release.problem.size == 1:
             from privspec.families.gaussian.stepped import shift_witnesses  # most specs are of several numbers

@@ -6,7 +6,7 @@ can also use floating-point noise, which is never a release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import lcm, prod
 from typing import Any, TypeAlias
@@ -22,15 +22,11 @@ from privspec.execute.family import Plan, readable_plan
 from privspec.kernel.core.linear import InputLayout, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.laws.staircase import Noise
 from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
-from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.law import NoiseLaw
+from privspec.noise.law import NoiseLaw, drawn
 from privspec.noise.samplers import Randomness
-from privspec.noise.shares import GaussianShares, LaplaceShares
 from privspec.registry import block_of
 
 Array = NDArray[np.float64]
@@ -147,7 +143,7 @@ def read_executed(plan: Plan) -> Executed:
                 for held, step, data in inputs
             ),
             _dyadic(release.strategy),
-            _law(release.noise, release.grid),
+            drawn(release),
             _dyadic(release.reconstruction),
             as_floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
@@ -157,22 +153,6 @@ def read_executed(plan: Plan) -> Executed:
 def _given(held: InputLayout, data: Data) -> InputLayout:
     """An input as it is given: one that is read through a function alone by the name of that."""
     return replace(held, name=data.asserted[0].function) if data.asserted else held
-
-
-def _law(noise: Noise, grid: Fraction) -> NoiseLaw:
-    if noise.law:
-        from privspec.noise.stepped import SteppedNoise  # most plans are of several numbers
-
-        return SteppedNoise(noise.law, grid)
-    first, among = noise.scales[0], (noise.parties, noise.honest)
-    laws: dict[str, Callable[[], NoiseLaw]] = {
-        "gaussian": lambda: GaussianNoise(first),
-        "laplace": lambda: LaplaceNoise(noise.scales),
-        "knorm-l2": lambda: KNormL2Noise(first),
-        "gaussian-shares": lambda: GaussianShares(*among, first),
-        "laplace-shares": lambda: LaplaceShares(*among, noise.scales),
-    }
-    return laws[noise.shape]()
 
 
 def _dyadic(matrix: Matrix) -> DyadicMatrix:

@@ -26,9 +26,9 @@ from privspec.families.gaussian.dense import described, offered, solved
 from privspec.families.gaussian.problem import Problem, Verdict
 from privspec.families.gaussian.release import Candidate, Dual, LinearRelease, exact_gaussian, input_grid_bits
 from privspec.kernel.laws.gaussian import SMOOTHING
-from privspec.noise.gaussian import GaussianNoise
-from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
+from privspec.noise.gaussian import GaussianNoise, GaussianShares
+from privspec.noise.laplace import LaplaceNoise, LaplaceShares
+from privspec.noise.law import Shares
 from privspec.problem.linear import grid_of, held_of
 from privspec.problem.refusals import parties_of
 from privspec.solvers.bounds import PINNED, lower_bound

@@ -374,7 +374,7 @@ class Shows:
         for one in self.witness["differences"]:
             measure = lines[one["requirement"]].measure
             budget = measure.gaussian_mu_down()
-            stated.append(stated_mu(measure, budget) if self.release.noise.gaussian else None)
+            stated.append(stated_mu(measure, budget) if self.release.noise.normal else None)
         return stated
 
     def excluded(self) -> list[dict[str, Any]]:
@@ -445,7 +445,7 @@ class Curve:
         """mu^2 of each line that is charged."""
         lines = lines_at(self.search.model, value)
         measures = [lines[o].measure for o, _, _ in self.shows.proof.masses]
-        if self.shows.release.noise.gaussian:
+        if self.shows.release.noise.normal:
             return [float(one.gaussian_mu_down() or 0) ** 2 for one in measures]
         return [4 * sinh(float(one.pure_epsilon or 0) / 2) ** 2 for one in measures]
 
@@ -479,7 +479,7 @@ class Curve:
         for (o, _, _), logs in zip(self.shows.proof.masses, self.logs, strict=True):
             measure = lines[o].measure
             mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
-            found.append(stated_mu(measure, mu) if self.shows.release.noise.gaussian else None)
+            found.append(stated_mu(measure, mu) if self.shows.release.noise.normal else None)
         return found
 
 

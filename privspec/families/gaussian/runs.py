@@ -58,10 +58,11 @@ from privspec.kernel.core.linear import InputLayout, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode, read
+from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import CURATOR
+from privspec.noise.law import Shares, on_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
-from privspec.noise.shares import Shares, on_points
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -466,7 +467,7 @@ class LinearExposure(Exposure):
         scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
         witness = JsonNode({"inverse": None, "scaling": scaling}, "witness")
         found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
-        if release.noise.law:
+        if isinstance(release.noise, Staircase):
             epsilon = release.noise.law.epsilon
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
-        return Spend(mu=found) if release.noise.gaussian else Spend(pure=found)
+        return Spend(mu=found) if release.noise.normal else Spend(pure=found)

@@ -42,7 +42,7 @@ from privspec.kernel.worth.shifts import SCOPE, reach, shown
 from privspec.model.measures import Personalised
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of
-from privspec.noise.stepped import SteppedNoise
+from privspec.noise.staircase import SteppedNoise
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document
 from privspec.problem.linear_differences import BallDifferences

@@ -11,6 +11,7 @@ their texts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from math import sqrt
@@ -29,9 +30,10 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_stric
 from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
-from privspec.kernel.chains import Chain, ChainBlock, read_chain, variance
+from privspec.kernel.chains import Chain, ChainBlock, read_chain
 from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
+from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.participation import ContributionBound
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, discrete_laplace
@@ -255,7 +257,7 @@ class ChainSecret(BlockSecret[ChainMechanism, list[int]]):
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
         chain = self.mechanism.executed
-        size = float(chain.unit) * sqrt(float(variance(chain.scale)))
+        size = float(chain.unit) * sqrt(float(laplace_variance(chain.scale, Fraction(1))))
         return {one.name: np.full(one.shape, size) for one in chain.block.released}
 
 

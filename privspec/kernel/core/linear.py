@@ -16,18 +16,12 @@ from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, read, typed, wholes
-from privspec.kernel.laws.staircase import Noise, read_law
+from privspec.kernel.laws.law import Law, StatedNoise
+from privspec.kernel.laws.noise import law_of
 from privspec.kernel.participation import Ball, ExchangeableUnits, of_person, told_apart, wrong_person
 from privspec.kernel.rows import Rows, intervals
-from privspec.kernel.shares import SHARED, coalition, owners, senders
+from privspec.kernel.shares import coalition, owners, senders
 
-NOISES = {
-    "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
-    "laplace": ("laplace", ("scale",), {"laplace", "geometric"}, ("laplace", "discrete-laplace")),
-    "mixed": ("knorm-l2", ("scale",), {"knorm"}, ("laplace", "knorm-l2")),
-    "stepped": ("stepped", ("laws",), {"staircase"}, ("stepped",)),
-}
-"""Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
 COUNTED = ("cell", "swap", *PERSON)
@@ -339,58 +333,64 @@ class Release:
     """z = strategy u + noise, on the lattice `grid` unless `round_outputs`; then `reconstruction` of outputs or inputs.
 
     `steps`: the grid of each input, as a share of its width (counts: 1). `senders`: how many parties send each answer,
-    of what they hold themselves and with noise of their own; z is the sum.
+    of what they hold themselves and with noise of their own; z is the sum. `parties`: how many add shares of the noise.
     """
 
     problem: Linear
     steps: tuple[Fraction, ...]
     strategy: Matrix
-    noise: Noise
+    noise: Law
     grid: Fraction
     of_inputs: bool
     reconstruction: Matrix
     output_grid: Fraction
     round_outputs: bool
     senders: Wholes
+    parties: int
+
+    @property
+    def excess(self) -> Fraction:
+        """How much more shares of the noise there are than those that no coalition knows."""
+        return Fraction(self.parties, self.noise.honest or self.parties)
 
 
 def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame) -> Release:
     """The mechanism that is executed, of a family that the problem allows."""
-    inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
-    kinds = SHARED if frame.trust.means.shared else NOISES
-    known, keys, words, notes = kinds[family.one_of(*kinds)]
-    if problem.families and not words & set(problem.families):
+    inputs, strategy, stated, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
+    law = law_of(family, shared=frame.trust.means.shared)
+    if problem.families and not set(law.words) & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    (scale, *among), (of, matrix) = noise.stating({"shape": known}, *keys), reconstruction.fields("of", "matrix")
+    (size, *among), (of, matrix) = (
+        stated.stating({"shape": law.shape}, *law.keys),
+        reconstruction.fields("of", "matrix"),
+    )
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
     held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in problem.held]
     owner = owners(frame, held) if local else []
-    counted = coalition(frame, held, among)
-    law = read_law(scale, rows) if known == "stepped" else None
-    each = scale.items(rows) if family.value == "laplace" else [grid if law else scale]
-    scales = tuple(one.exact() for one in each)
+    parties, honest = coalition(frame, held, among)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
-    if known in ("knorm-l2", "stepped") and sum(n for _, n in set(owner)) > 1:
+    if law.joint and sum(n for _, n in set(owner)) > 1:
         raise family.wrong("is not a mechanism for this trust")
     answers = read_matrix(strategy, rows, problem.inputs)
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
         answers,
-        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted, law),
+        law.read(StatedNoise(size, rows, problem.families, honest)),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),
         output_grid.exact(),
         round_outputs,
         tuple(senders(owner, answers.tolist()) if local else [1] * rows),
+        parties,
     )
-    if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
-        raise item.wrong("has a grid or a scale that is not positive, or no answers")
-    if problem.vectors and (known != "gaussian" or local):
+    if min(found.grid, found.output_grid) <= 0 or rows < 1:
+        raise item.wrong("has a grid that is not positive, or no answers")
+    if problem.vectors and (not law.spherical or local):
         raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
-    if round_outputs and (of_inputs or frame.trust.means.public or known != "gaussian"):
+    if round_outputs and (of_inputs or frame.trust.means.public or not law.spherical):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,12 +23,6 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import ZERO, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Frame, Guarantee, PlanUnderCheck, View, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused
-from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
-from privspec.kernel.laws.knorm import KNorm
-from privspec.kernel.laws.laplace import Laplace, LaplaceShares
-from privspec.kernel.laws.law import Law
-from privspec.kernel.laws.staircase import Noise as Stated
-from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.losses import Loss
 from privspec.kernel.moves import judge_asserted, units_by_measure, units_of
 from privspec.kernel.participation import in_turn, notes_of
@@ -46,14 +39,13 @@ Executed = Noise | Reports | Shares
 
 def term_of(release: Release, frame: Frame) -> Executed:
     """The term that is executed, under the trust of its problem."""
-    block, noise = release.problem, release.noise
+    block = release.problem
     rows = release.reconstruction.tolist()
     shown = [None if release.of_inputs else fmpq_mat(rows[one.start : one.stop]) for one in block.released]
     shows = tuple(zip((one.name for one in block.released), shown, strict=True))
-    law = _law(noise, whole="geometric" in block.families and "laplace" not in block.families)
-    term = Noise(Dense(release.strategy), law, lattice_of(release), shows, mixed=release.round_outputs)
+    term = Noise(Dense(release.strategy), release.noise, lattice_of(release), shows, mixed=release.round_outputs)
     if frame.trust.means.shared:
-        return Shares(noise.parties, frame.trust.colluding, term)
+        return Shares(release.parties, frame.trust.colluding, term)
     if frame.trust.means.alone:
         held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
         return Reports(tuple(name for name, _ in shares.owners(frame, held_by)), term)
@@ -68,20 +60,6 @@ def lattice_of(release: Release) -> Lattice:
         own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         points += [tuple(own)] * len(one.numbers)
     return Lattice(release.grid, tuple(points), shared_among(block, release.steps))
-
-
-def _law(noise: Stated, *, whole: bool) -> Law:
-    if noise.law is not None:
-        return Staircase(noise.law)
-    scale, scales = noise.scales[0], noise.scales
-    laws: dict[str, Callable[[], Law]] = {
-        "gaussian": lambda: Gaussian(scale),
-        "laplace": lambda: Laplace(scales, whole),
-        "knorm-l2": lambda: KNorm(scale),
-        "gaussian-shares": lambda: GaussianShares(scale, noise.honest),
-        "laplace-shares": lambda: LaplaceShares(scales, noise.honest),
-    }
-    return laws[noise.shape]()
 
 
 def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
@@ -143,7 +121,7 @@ def largest_loss(
 ) -> Fraction:
     """The same in a figure: the mu, the delta at the epsilon of its law, or else the epsilon."""
     found = losses(release, frame, outputs, differences, witness)
-    return max((loss.figure(release.noise.keys[-1]) for loss in found), default=ZERO)
+    return max((loss.figure(release.noise.figures[-1]) for loss in found), default=ZERO)
 
 
 # --- what a plan states of it ------------------------------------------------------------------------------------
@@ -179,10 +157,11 @@ def read_promises(case: PlanUnderCheck) -> tuple[Release, Executed, list[tuple[G
     family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
     views, _ = case.claims.fields("views", "bound")
     release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
-    guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.keys, list[Line]()
+    guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.figures, list[Line]()
+    notes = *release.noise.notes, "post-processing"
     for guarantee, witness in zip(guarantees, views.items(len(guarantees)), strict=True):
         asked = guarantee.obligation
-        if guarantee.because != (*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in asked.units])):
+        if guarantee.because != (*notes, *notes_of([(unit.kind, unit.count) for unit in asked.units])):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
         # parties have amounts of their own, of one figure
         given = keys[:1] if asked.measure.each else keys
@@ -260,7 +239,7 @@ def let_through_together(
     """The same of several units at once: lengths add up in answers that several move, and squares in others."""
     found = [(one, _of_view(case, release, one, outputs, witness)) for one in view.each()]
     alone = [None if own is None else own.largest(release.noise.exposed) for _, own in found]
-    if None in alone or not release.noise.gaussian:
+    if None in alone or not release.noise.normal:
         return in_turn(alone)
     known, answers = list[tuple[set[int], Fraction]](), _answers(case, release, outputs, witness).tolist()
     moved = [(one, max((loss.mu_squared for loss in own.losses), default=ZERO)) for one, own in found if own]

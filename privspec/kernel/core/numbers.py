@@ -43,6 +43,14 @@ def end(value: arb) -> Fraction:
     return Fraction(mantissa << max(exponent, 0), 1 << max(-exponent, 0))
 
 
+def nearest(value: arb) -> Fraction:
+    """The middle of a ball, to 128 bits."""
+    if not value.is_finite():
+        raise ArithmeticError("a figure without an end")
+    with ctx.workprec(BITS):
+        return end((value * 1).mid())
+
+
 _KNOWN: dict[Fraction, tuple[Fraction, Fraction]] = {Fraction(0): (Fraction(1), Fraction(1))}
 
 

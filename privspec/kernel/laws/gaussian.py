@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law, NoisyView, Strategy
+from privspec.kernel.laws.law import Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
 
@@ -23,39 +23,54 @@ SPARED = Fraction(1, 2**1000)
 """Squared mu below which noise is charged for as much."""
 
 
+class Normal(Law):
+    """Noise that is normal, or next to normal: so are errors."""
+
+    words = ("gaussian",)
+    family = "gaussian"
+    figures = exposed = ("mu",)
+    normal = True
+
+
 @dataclass(frozen=True, slots=True)
-class Gaussian(Law):
-    """N(0, deviation^2) on each answer."""
+class Gaussian(Normal, OfOneScale):
+    """N(0, scale^2) on each answer."""
 
-    deviation: Fraction
+    shape = "gaussian"
+    keys = ("standard_deviation",)
+    title = "Gaussian noise"
     notes = ("gaussian-exact", "rounded-gaussian")
-    figure = "mu"
     spherical = True
+    entry = "variance"
 
-    def __post_init__(self) -> None:
-        if self.deviation <= 0:
-            raise Refused("has noise of no size")
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        return [self.scale**2] * answers
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         square = view.seen.quadratic_sensitivity(change, scaling)
-        return Loss(mu_squared=square * view.slack / self.deviation**2)
+        return Loss(mu_squared=square * view.slack / self.scale**2)
 
     def of_structure(self, strategy: Strategy, change: Change, seen: frozenset[str]) -> Loss:
-        return Loss(mu_squared=strategy.quadratic_sensitivity(change, seen) / self.deviation**2)
+        return Loss(mu_squared=strategy.quadratic_sensitivity(change, seen) / self.scale**2)
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianShares(Law):
-    """Discrete normal shares of a `variance` each; `unknown` of them are known to nobody else."""
+class GaussianShares(Normal):
+    """Discrete normal shares of a `variance` each; `honest` of them are known to nobody else."""
 
     variance: Fraction
-    unknown: int
+    honest: int
+    shape = "gaussian-shares"
+    keys = ("variance", "parties", "honest")
+    title = "discrete Gaussian noise in shares"
     notes = ("gaussian-exact", "shares")
-    figure = "mu"
 
-    @property
-    def honest(self) -> int:
-        return self.unknown
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        return cls(stated.size.exact(), stated.honest)
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        return [self.honest * self.variance] * answers
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         if any(view.rounding()):
@@ -65,13 +80,13 @@ class GaussianShares(Law):
     def mu_squared(self, square: Fraction, grid: Fraction) -> Fraction:
         """At least that of shares on a lattice, of answers that move by at most the root of `square` together.
 
-        Their sum is within e^K of randomly rounded normal noise of variance unknown variance - 64 steps^2, for a
+        Their sum is within e^K of randomly rounded normal noise of variance honest variance - 64 steps^2, for a
         variance of 128 steps^2 or more, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up
         to 60.
         """
-        if self.variance < LEAST * grid**2 or self.unknown < 1:
+        if self.variance < LEAST * grid**2 or self.honest < 1:
             raise Refused("adds shares that are too small for the lattice")
-        found = square / (self.unknown * self.variance - SMOOTHING * grid**2)
+        found = square / (self.honest * self.variance - SMOOTHING * grid**2)
         if found > MOST_MU**2:
             raise Refused("adds shares that hide next to nothing")
         return max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found

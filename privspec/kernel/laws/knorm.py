@@ -14,22 +14,24 @@ from flint import arb, ctx
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
 from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Choice, Law, NoisyView
+from privspec.kernel.laws.law import Choice, NoisyView, OfOneScale
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
 
 @dataclass(frozen=True, slots=True)
-class KNorm(Law):
+class KNorm(OfOneScale):
     """Whoever sees some answers is charged for all of them: the numbers of one vector are not independent."""
 
-    scale: Fraction
+    family, shape = "mixed", "knorm-l2"
+    words = ("knorm",)
+    title = "K-norm noise"
     notes = ("laplace", "knorm-l2")
     joint = True
 
-    def __post_init__(self) -> None:
-        if self.scale <= 0:
-            raise Refused("has noise of no size")
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """The radius of k numbers is of law Gamma(k)."""
+        return [(answers + 1) * self.scale**2] * answers
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         epsilon = sqrt_up(view.strategy.quadratic_sensitivity(change, scaling), 100) / self.scale

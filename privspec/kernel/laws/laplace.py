@@ -10,28 +10,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import ctx
+
 from privspec.kernel.changes import Change, Units
+from privspec.kernel.core.numbers import BITS, ZERO, ball, nearest
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law, NoisyView, Strategy
+from privspec.kernel.laws.law import Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
+STEEPEST = 2000
+"""Steps of a lattice in a scale from which on its noise is none."""
+
 
 @dataclass(frozen=True, slots=True)
-class Laplace(Law):
-    """Noise of a scale for each answer; `whole`: answers have to be points of the lattice (geometric noise)."""
+class Scaled(Law):
+    """Laplace noise of a scale for each answer, alone or in shares."""
 
     scales: tuple[Fraction, ...]
-    whole: bool = False
-    notes = ("laplace", "discrete-laplace")
+    family = "laplace"
+    words = ("laplace", "geometric")
 
     def __post_init__(self) -> None:
-        if min(self.scales) <= 0:
+        if min(self.scales, default=ZERO) <= 0:
             raise Refused("has noise of no size")
 
     @property
     def answers(self) -> int:
         return len(self.scales)
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        return self.scales
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        known = {scale: laplace_variance(scale, grid) for scale in set(self.scales)}
+        return [known[scale] for scale in self.scales]
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Scaled):
+    """Noise of a scale for each answer; `whole`: answers have to be points of the lattice (geometric noise)."""
+
+    whole: bool = False
+    shape = "laplace"
+    title = "Laplace noise"
+    notes = ("laplace", "discrete-laplace")
+    entry = "scale"
+
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        whole = "geometric" in stated.families and "laplace" not in stated.families
+        return cls(stated.sizes(), whole)
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         rounding, scales = view.rounding(), [self.scales[row] for row in view.rows]
@@ -45,15 +74,10 @@ class Laplace(Law):
 
 
 @dataclass(frozen=True, slots=True)
-class WholeLaplace(Law):
+class WholeLaplace(OfOneScale):
     """Noise of one scale on all answers of a strategy with structure, which are whole numbers, and so is the noise."""
 
-    scale: Fraction
     notes = ("laplace", "discrete-laplace")
-
-    def __post_init__(self) -> None:
-        if self.scale <= 0:
-            raise Refused("has noise of no size")
 
     def of_structure(self, strategy: Strategy, change: Change, seen: frozenset[str]) -> Loss:
         epsilon = strategy.absolute_sensitivity(change, seen) / self.scale
@@ -61,22 +85,33 @@ class WholeLaplace(Law):
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceShares(Law):
-    """Shares of which those of `unknown` parties add up to Laplace noise of a scale on every answer."""
+class LaplaceShares(Scaled):
+    """Shares of which those of `honest` parties add up to Laplace noise of a scale on every answer."""
 
-    scales: tuple[Fraction, ...]
-    unknown: int
+    honest: int
+    shape = "laplace-shares"
+    keys = ("scale", "parties", "honest")
+    title = "discrete Laplace noise in shares"
     notes = ("laplace", "shares")
 
-    @property
-    def answers(self) -> int:
-        return len(self.scales)
-
-    @property
-    def honest(self) -> int:
-        return self.unknown
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        return cls(stated.sizes(), stated.honest)
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         if any(view.rounding()):
             raise Refused("does not have all messages on the lattice of the shares")
         return Laplace(self.scales).let_through(view, change, scaling)
+
+
+def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
+    """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
+
+    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
+    """
+    ratio = grid / (2 * scale)
+    if ratio > STEEPEST:
+        return ZERO
+    bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
+    with ctx.workprec(4 * BITS + 2 * bits):
+        return nearest(ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2))

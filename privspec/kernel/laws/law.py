@@ -1,4 +1,7 @@
-"""What a law of noise is to the rules: how much of a change it lets through."""
+"""What a law of noise is: how a plan states it, how much of a change it lets through, and how far errors go under it.
+
+A law is one file here, and one line of `kernel.laws.noise`; whoever else needs to know one asks it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 
 if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Units
@@ -33,28 +36,78 @@ class NoisyView:
         return self.lattice.rounding(self.strategy, list(self.rows))
 
 
+@dataclass(frozen=True, slots=True)
+class StatedNoise:
+    """What a plan says of noise: how wide it is, for how many answers, what a spec allows (nothing: any family).
+
+    `honest`: of a secure sum, how many parties add noise that no coalition knows.
+    """
+
+    size: JsonNode
+    answers: int
+    families: tuple[str, ...]
+    honest: int
+
+    def sizes(self) -> tuple[Fraction, ...]:
+        """A size for each answer."""
+        return tuple(one.exact() for one in self.size.items(self.answers))
+
+
 class Law:
     """A law of noise on linear answers."""
 
+    family: str = ""
+    """What a plan calls a mechanism of such noise."""
+    shape: str = ""
+    """What it calls the noise."""
+    keys: tuple[str, ...] = ("scale",)
+    """Under which keys it states the size of the noise, and the parties of a secure sum."""
+    words: tuple[str, ...] = ()
+    """The noise families of a spec that allow it."""
+    title: str = ""
+    """What it is called."""
     notes: tuple[str, ...] = ()
     """The proofs that it rests on."""
 
-    figure: str = "epsilon"
-    """What says how much it lets through."""
+    figures: tuple[str, ...] = ("epsilon",)
+    """What says how much it lets through; the last is the least for what is accounted at the others."""
+    exposed: tuple[str, ...] = ("epsilon", "delta")
+    """The same of what no line is about."""
 
+    normal: bool = False
+    """Whether it lets through as much as normal noise does."""
     spherical: bool = False
-    """Whether its covariance is a deviation squared times the identity, and it is normal: so are its mixtures."""
+    """Whether it is normal, and its covariance a deviation squared times the identity: so are its mixtures."""
     joint: bool = False
-    """Whether the noise of all answers is drawn at once, as one vector."""
+    """Whether the noise of all answers is drawn at once, as one vector, or is for one answer."""
+    honest: int | None = None
+    """Of how many parties the noise is made up that no coalition knows; None where one curator draws it."""
+    entry: str = ""
+    """As what a plan states independent noise where it enters: "variance", "scale", or not at all."""
+
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        """The law that a plan states."""
+        raise NotImplementedError
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        """How wide it is, as a plan states it: for all answers, or for each; `grid`: the lattice it is drawn on."""
+        raise NotImplementedError
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """That of the noise on each answer: exact, or to 128 bits; of shares, of all that no coalition knows."""
+        raise NotImplementedError
+
+    def mean_sizes(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """The expected size of the noise on each answer, exact or to 128 bits.
+
+        Raises: Refused where it is not known.
+        """
+        raise Refused("has noise whose size on average is not known")
 
     @property
     def answers(self) -> int | None:
         """How many answers it is for; None for any number."""
-        return None
-
-    @property
-    def honest(self) -> int | None:
-        """Of how many parties the noise is made up that no coalition knows; None where one curator draws it."""
         return None
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
@@ -67,6 +120,24 @@ class Law:
         Raises: Refused where nothing is known of such answers, or of such a change of them.
         """
         raise Refused("has noise of a law that is not for answers with structure")
+
+
+@dataclass(frozen=True, slots=True)
+class OfOneScale(Law):
+    """Noise that is as wide on every answer."""
+
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise Refused("has noise of no size")
+
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        return cls(stated.size.exact())
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        return (self.scale,)
 
 
 class Strategy:

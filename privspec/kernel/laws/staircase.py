@@ -14,15 +14,14 @@ from fractions import Fraction
 from math import comb
 
 from privspec.kernel.changes import Units
-from privspec.kernel.core.numbers import BITS, exp_down
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, read
-from privspec.kernel.laws.law import Law, NoisyView
+from privspec.kernel.core.numbers import BITS, ZERO, exp_down
+from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, read
+from privspec.kernel.laws.law import Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
-ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -124,50 +123,33 @@ def _let_through(law: Stepped, shifts: range) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, a law of steps."""
-
-    shape: str
-    scales: tuple[Fraction, ...]
-    notes: tuple[str, ...] = ()
-    gaussian: bool = True
-    parties: int = 1
-    honest: int = 1
-    law: Stepped | None = None
-
-    @property
-    def steps_squared(self) -> Fraction:
-        """The variance of noise in squared scales, where it is no other law's; the scale of steps is a step."""
-        return self.law.square if self.law else Fraction(1)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The figures that say what it lets through."""
-        return ("mu",) if self.gaussian else ("epsilon", "delta") if self.law else ("epsilon",)
-
-    @property
-    def exposed(self) -> tuple[str, ...]:
-        """The same of what no line is about."""
-        return ("mu",) if self.gaussian else ("epsilon", "delta")
-
-
-def read_law(item: JsonNode, rows: int) -> Stepped:
-    """The law of the one answer: what a law lets through of moves in several does not follow from their sum."""
-    if rows != 1:
-        raise item.wrong("are for several answers")
-    return read(Stepped, *item.items(1))
-
-
-@dataclass(frozen=True, slots=True)
 class Staircase(Law):
     """The law of the one answer: what it lets through of moves in several does not follow from their sum."""
 
     law: Stepped
+    family = shape = "stepped"
+    keys = ("laws",)
+    words = ("staircase",)
+    title = "noise in steps"
     notes = ("stepped",)
+    figures = ("epsilon", "delta")
+    joint = True
+    answers = 1
 
-    @property
-    def answers(self) -> int:
-        return 1
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        if stated.answers != 1:
+            raise stated.size.wrong("are for several answers")
+        return cls(read(Stepped, *stated.size.items(1)))
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        return (grid,)
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        return [self.law.square * grid**2]
+
+    def mean_sizes(self, answers: int, grid: Fraction) -> list[Fraction]:
+        return [self.law.size * grid]
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         rounding, steps = view.rounding(), [view.lattice.grid] * len(view.rows)

@@ -20,10 +20,9 @@ from math import ceil
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up
 from privspec.kernel.core.reading import JsonNode, Refused, canonical
 
-BITS = 128
 FINE, ODDS = 96, 64
 """Binary places of chances, and of what they are multiplied by."""
 LARGEST = 2**22

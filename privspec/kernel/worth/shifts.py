@@ -18,7 +18,7 @@ from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
-from privspec.kernel.core.numbers import ZERO, ball, end, exp_up, fraction, rational
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
@@ -38,7 +38,6 @@ OF_PURE = {
 }
 """Of lines that have a delta, which such mechanisms do not use."""
 SAME_EPSILON = (PURE, APPROXIMATE)
-BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
 MULTIPLIED = ("cells", "shifts", "start", "multipliers")
@@ -206,10 +205,10 @@ def shifted(frame: Frame, release: Release, item: JsonNode) -> LowerBound:
 
     Without any coalition's shares the noise has as much variance: on average over coalitions, all of it has more.
     """
-    found, noise = shown(frame, release.problem, item), release.noise
-    if noise.parties == noise.honest or release.problem.errors.sizes:
+    found = shown(frame, release.problem, item)
+    if release.excess == 1 or release.problem.errors.sizes:
         return found
-    return replace(found, times=Fraction(noise.parties, noise.honest), among=(f"shares of {ADDITIVE}",))
+    return replace(found, times=release.excess, among=(f"shares of {ADDITIVE}",))
 
 
 def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound:

@@ -14,11 +14,12 @@ from math import lcm
 from flint import acb, arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
-from privspec.kernel.core.numbers import ZERO, ball, end, fraction, rational
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, nearest, rational
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.gaussian import Normal
+from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.laplace import STEEPEST, Scaled
 
-BITS = 128
-"""Binary digits of figures."""
 WIDE = Fraction(1, 2**18)
 """Share of its scale up to which the step of a lattice moves no figure by more than 2^-37 of it."""
 MOST, STEPS, PRECISION = 64, 64, 2**16
@@ -27,28 +28,11 @@ NEAR_NORMAL, TRIED = Fraction(14, 25), 32
 """The constant of Berry and Esseen for noises of any laws (Shevtsova 2010); Chernoff's bounds that are tried."""
 APART = Fraction(1, 2**70)
 """Shares by which equal scales are set apart."""
-STEEPEST = 2000
-"""Steps of a lattice in a scale from which on its noise is none."""
 Noises = list[tuple[Fraction, Fraction]]
 """Factors and scales of the Laplace noises of an error."""
 
 
 # --- what is executed ---------------------------------------------------------------------------------
-
-
-def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
-    """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
-
-    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
-    """
-    ratio = grid / (2 * scale)
-    if ratio > STEEPEST:
-        return ZERO
-    bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
-    with ctx.workprec(4 * BITS + 2 * bits):
-        exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
-    with ctx.workprec(BITS):
-        return end((exact * 1).mid())
 
 
 def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list[fmpq]:
@@ -57,40 +41,38 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list
     Raises: Refused where none is known of such noise.
     """
     law = release.noise
-    if "gaussian" in law.shape:
-        _check_fine(release)
+    if isinstance(law, Normal):
+        if release.grid**2 > WIDE**2 * law.variances(1, release.grid)[0]:
+            raise Refused("the size of normal noise on so coarse a lattice is not known")
         with ctx.workprec(2 * BITS):
-            return [rational(_figure((2 * arb(square) / arb.pi()).sqrt())) for square in squares]
-    if law.shape == "knorm-l2":
+            return [rational(nearest((2 * arb(square) / arb.pi()).sqrt())) for square in squares]
+    if isinstance(law, KNorm):
         k = arb(moved.ncols())
         with ctx.workprec(2 * BITS):
             factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
-            return [rational(_figure((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
-    if law.law:
-        return [abs(own) * rational(law.law.size * release.grid) for (own,) in moved.tolist()]
-    known: dict[tuple[tuple[Fraction, Fraction], ...], Fraction] = {}
-    found = []
+            return [rational(nearest((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
+    scaled = isinstance(law, Scaled)
+    sizes = law.sizes(release.grid) if scaled else tuple(law.mean_sizes(moved.ncols(), release.grid))
+    known, found = dict[object, fmpq](), []
     for row in moved.tolist():
-        pairs = zip(row, law.scales, release.senders, strict=True)
-        own = tuple(sorted((abs(fraction(v)), b) for v, b, n in pairs if v for _ in range(n)))
-        if own not in known:
-            known[own] = laplace_size(list(own), release.grid, Fraction(law.parties, law.honest))
-        found.append(rational(known[own]))
+        own = sorted(_noises(release, row, sizes))
+        key = tuple(own)
+        if key not in known:
+            known[key] = rational(laplace_size(own, release.grid, release.excess) if scaled else _size_of_one(own))
+        found.append(known[key])
     return found
 
 
-def _check_fine(release: Release) -> None:
-    scale = release.noise.scales[0]
-    square = 1 / scale if release.noise.shape == "gaussian-shares" else scale**2
-    if release.grid**2 > WIDE**2 * square:
-        raise Refused("the size of normal noise on so coarse a lattice is not known")
+def _noises(release: Release, row: list[fmpq], sizes: tuple[Fraction, ...]) -> Noises:
+    """The factor and the size of each noise that an error is made of."""
+    parts = zip(row, sizes, release.senders, strict=True)
+    return [(abs(fraction(factor)), size) for factor, size, count in parts if factor for _ in range(count)]
 
 
-def _figure(value: arb) -> Fraction:
-    if not value.is_finite():
-        raise ArithmeticError("a figure without an end")
-    with ctx.workprec(BITS):
-        return end((value * 1).mid())
+def _size_of_one(own: Noises) -> Fraction:
+    if len(own) > 1:
+        raise Refused("the size of sums of such noises is not known")
+    return sum((factor * size for factor, size in own), ZERO)
 
 
 def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
@@ -105,14 +87,14 @@ def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
             raise Refused("the size of sums of such shares is not known")
         with ctx.workprec(2 * BITS):
             r = ball(shape * len(own))
-            return _figure(2 * ball(c * b) * (r + arb("0.5")).gamma() / (arb.pi().sqrt() * r.gamma()))
+            return nearest(2 * ball(c * b) * (r + arb("0.5")).gamma() / (arb.pi().sqrt() * r.gamma()))
     if not more:
         with ctx.workprec(4 * BITS):
-            return _figure(ball(c * grid) / ball(grid / b).sinh()) if grid < 2000 * b else ZERO
+            return nearest(ball(c * grid) / ball(grid / b).sinh()) if grid < STEEPEST * b else ZERO
     if fine:
         parts, bits = _fractions([c * b for c, b in own])
         with ctx.workprec(bits):
-            return _figure(sum((share * own for share, own in parts), arb(0)))
+            return nearest(sum((share * own for share, own in parts), arb(0)))
     return _on_a_lattice(own, grid)
 
 
@@ -160,7 +142,7 @@ def _on_a_lattice(own: Noises, grid: Fraction) -> Fraction:
             return total
 
         value = acb.integral(part, acb(0), acb(arb.pi())).real / arb.pi()
-        return _figure(value * ball(grid / below))
+        return nearest(value * ball(grid / below))
 
 
 def _alike(own: Noises) -> dict[tuple[Fraction, Fraction], int]:
@@ -200,14 +182,12 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
     law, (row, *more) = release.noise, moved.tolist()
     if more or errors.sizes or errors.weights != (Fraction(1),):
         raise Refused("no tail is known of more than one error, or of one with a weight")
-    if "gaussian" in law.shape:
+    if isinstance(law, Normal):
         with ctx.workprec(2 * BITS):
             return end((ball(probability).erfinv() * (2 * ball(square)).sqrt()).upper())
-    if not law.shape.startswith("laplace") or law.parties != law.honest:
+    if not isinstance(law, Scaled) or release.excess != 1:
         raise Refused("no tail is known of such noise")
-    pairs = zip(row, law.scales, release.senders, strict=True)
-    own = [(abs(fraction(v)), b) for v, b, n in pairs if v for _ in range(n)]
-    return laplace_tail(own, release.grid, 1 - probability)
+    return laplace_tail(_noises(release, row, law.scales), release.grid, 1 - probability)
 
 
 def laplace_tail(own: Noises, grid: Fraction, tail: Fraction) -> Fraction:

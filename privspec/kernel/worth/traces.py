@@ -25,7 +25,7 @@ from flint import arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Matrix, Measured, Places, Release, read_matrix
-from privspec.kernel.core.numbers import ZERO, ball, end, fraction, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.moves import units_of
@@ -35,9 +35,6 @@ from privspec.kernel.shares import Owner, check_one, owners
 from privspec.kernel.strategies.dense import chosen_rows, products
 from privspec.kernel.worth import LowerBound, listed
 from privspec.kernel.worth.shifts import words_of_any_law
-
-BITS = 128
-"""Binary digits of roots."""
 
 
 def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: JsonNode) -> Fraction:
@@ -442,7 +439,7 @@ def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
 
 def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     """That the loss of noise like that of a release is at least worth.at(sum of masses times mu^2) - paid."""
-    block, noise, pure = release.problem, release.noise, not release.noise.gaussian
+    block, pure = release.problem, not release.noise.normal
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
     asked = priced_terms(block, shares, prices, pure)
@@ -506,7 +503,7 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     triples = zip(asked.sizes, traces, weights, strict=False)
     sizes = sum((cbrt_down(size * trace**2 / weight) for size, trace, weight in triples), ZERO)
     squares = max(sum(traces[len(asked.sizes) :], ZERO), ZERO)
-    found_worth = Worth(squares, sizes, kappa * noise.honest / noise.parties, asked.root)
+    found_worth = Worth(squares, sizes, kappa / release.excess, asked.root)
     return TraceBound(words, found_worth, asked.paid, tuple(masses), pure)
 
 

@@ -6,17 +6,21 @@ from bisect import bisect_right
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.kernel.laws.staircase import Stepped
+from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.staircase import Staircase, Stepped
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import Array, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness, bernoulli_fraction
 from privspec.problem.form import Numbers
+
+if TYPE_CHECKING:
+    from privspec.kernel.core.linear import Release
 
 PACKED = 16
 """Weights of more cells are packed."""
@@ -32,15 +36,19 @@ class SteppedNoise(NoiseLaw):
     law: Stepped
     step: Fraction
     """That of the lattice."""
-    family: ClassVar[str] = "stepped"
-    notes: ClassVar[tuple[str, ...]] = ("stepped", "post-processing")
-    amount: ClassVar[str] = "delta"
+    known: ClassVar[type[Law]] = Staircase
+
+    @classmethod
+    def of(cls, release: Release) -> SteppedNoise:
+        law = release.noise
+        assert isinstance(law, Staircase)
+        return cls(law.law, release.grid)
 
     def to_json(self) -> dict[str, Any]:
         law = self.law
         weights = Numbers((len(law.weights),), Fraction(1), law.weights).to_json(PACKED)
         named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
-        return {"shape": "stepped", "laws": [named | {"point": law.point, "weights": weights}]}
+        return {"shape": self.known.shape, "laws": [named | {"point": law.point, "weights": weights}]}
 
     @property
     def size(self) -> Fraction:
@@ -74,6 +82,9 @@ class SteppedNoise(NoiseLaw):
         signs, inside = generator.choice((-1, 1), cells.shape), generator.uniform(-0.5, 0.5, cells.shape)
         spread = generator.uniform(size=cells.shape) >= float(law.point / total)
         return np.asarray((cells * signs + inside * (law.width > 1)) * spread * float(law.width * self.step))
+
+
+DRAWN = (SteppedNoise,)
 
 
 @lru_cache(maxsize=64)
