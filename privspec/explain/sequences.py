@@ -139,7 +139,7 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
     """
     chain = plan.executed_as(read_chain)
     block, size = chain.block, len(chain.block.states)
-    each = float(chain.unit) ** 2 * float(laplace_variance(chain.scale, Fraction(1)))
+    each = float(laplace_variance(chain.scale * chain.unit, chain.unit))
     steps = _chances(block.steps)
     without = {key: Fraction(value) for key, value in plan.claims["without_model"].items()}
     odds = consequences(EpsilonDeltaCurve(float(without["entry"]), 0.0)).odds
