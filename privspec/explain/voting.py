@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, replace
@@ -17,17 +18,29 @@ from privspec.explain.document import (
     Section,
     Sentence,
     SpecLine,
-    asserted,
     proved,
     reported,
 )
 from privspec.explain.drawings import dummies_plot, laws_plot
-from privspec.explain.facts import MechanismFact, Rows, executed, randomness
+from privspec.explain.facts import MechanismFact, Rows, randomness
+from privspec.explain.messages import phrase
 from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact
-from privspec.explain.quantities import Quantity, count, known, rounded
+from privspec.explain.quantities import EXACT, Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import Rounds, comparison, property_in_short, rounds_fact, without_noise
-from privspec.explain.voting_rules import MOST, Chance, Example, Rule, Vote, examples, read_rule, read_vote
+from privspec.explain.voting_rules import (
+    MOST,
+    SHORT,
+    Chance,
+    Example,
+    ExponentialRule,
+    Response,
+    Rule,
+    Vote,
+    examples,
+    read_rule,
+    read_vote,
+)
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
@@ -88,9 +101,6 @@ class VotingFact(MechanismFact):
 
     # --- the short table
 
-    def drawn(self, facts: Facts) -> str:
-        return f"{self.rule.brief(self.vote)}{'' if self.local else facts.context.place}"
-
     def summary_rows(self, facts: Facts) -> Rows:
         found = []
         if facts.loss is not None and facts.status == "optimal":
@@ -126,8 +136,28 @@ class VotingFact(MechanismFact):
 
     # --- the pages
 
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        vote, rule = self.vote, self.rule
+        more = f" and {vote.size - MOST} more" if vote.size > MOST else ""
+        fraction, rough = str(rule.amount), rule.shown.rounding is not EXACT
+        return {
+            "truth": rule.truth(vote) if isinstance(rule, Response) else None,
+            "pair": vote.size == 2,
+            "others": vote.size - 1,
+            "public": vote.voters is not None,
+            "favours_most": isinstance(rule, ExponentialRule),
+            "exact_dummies": not rough,
+            "dummies_exactly": f" (exactly {fraction})" if rough and len(fraction) <= SHORT else "",
+            "in_parts": rule.amount.denominator > 1,
+            "number": "a secret number of" if vote.voters is None else count(vote.voters),
+            "named_on_a_ballot": phrase(f"voting.ballots.{vote.ballots}"),
+            "one": 1,
+            "parameter": f"{rule.named[0].upper()}{rule.named[1:]}",
+            "candidates": f"{listing(list(vote.names[:MOST]))}{more}",
+        }
+
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        found = [proved(text, self.note, _ENTRY) for text in self.rule.told(self.vote)]
+        found = list(self._sentences("public_rule", facts))
         found += [self._wins(_example_words(one), one, one.chances[0]) for one in self.examples[:1]]
         keeps = {p.name: p for p in self.properties}
         if (item := keeps.get("strategy_proof")) is not None:
@@ -149,24 +179,12 @@ class VotingFact(MechanismFact):
         said = Accuracy(f"{one.name} wins where {example.title}", ((self.vote.output, chance, chance),))
         return replace(proved(words, self.note), accuracy=said)
 
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        if self.vote.voters is None:
-            return "the candidates", "the rule of the lottery, but not how many voted"
-        return "the candidates", "the rule of the lottery", f"how many may vote ({self.vote.voters:,})"
-
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        exact = (
-            "The draw is exact: a whole number below the common denominator of the probabilities decides, so that "
-            "no floating-point number takes part."
-        )
-        executed = proved(self.rule.executed(self.vote), self.note, _ENTRY)
-        return executed, proved(exact, self.note), *self._moved(), *randomness(self.note)
+        return *self._sentences("auditor", facts), *self._moved(facts), *randomness(self.note)
 
-    def _moved(self) -> tuple[Sentence, ...]:
+    def _moved(self, facts: Facts) -> tuple[Sentence, ...]:
         """How far the law of the winner is moved, and what rounds add up to."""
-        worst, rounds = self.figures.worst, () if self.rounds is None else self.rounds.points()
-        text = f"The law of the winner is at most {worst} from that of {self.figures.compared}, in total variation."
-        return (*((reported(text, self.note),) if worst is not None else ()), *rounds)
+        return *self._sentences("moved", facts), *(() if self.rounds is None else self.rounds.points())
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         compared = self.comparison.blocks() if self.comparison is not None else ()
@@ -176,25 +194,8 @@ class VotingFact(MechanismFact):
         several = (self.rounds.table(),) if self.rounds is not None else ()
         return (*several, *((laws,) if laws else ()), *compared, *((*head, *said) if said else ()))
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        vote = self.vote
-        kind = {"first choice": "one candidate", "ranking": "all candidates, best first"}.get(
-            vote.ballots, "some of the candidates, best first"
-        )
-        number = f"{vote.voters:,}" if vote.voters is not None else "a secret number of"
-        text = f"Secret input {vote.input}: the ballots of {number} {vote.party}s, each naming {kind}."
-        found = [asserted(text, self.input_line)]
-        if vote.ranked:
-            words = "Of a ballot count its Borda points: m − 1 for the first of m candidates, one less for each next."
-            found.append(proved(words, self.note))
-        elif vote.ballots != "first choice":
-            found.append(proved("Of a ballot only its first choice counts.", self.note))
-        return tuple(found)
-
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        named = f"{self.rule.named[0].upper()}{self.rule.named[1:]}"
-        words = f"How the winner is drawn: {self.drawn(facts)}. {named}: {self.rule.shown}."
-        return [proved(words, self.note, _ENTRY), *self._moved()]
+        return [*MechanismFact.engineer_points(self, facts), *self._moved(facts)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         several = [self.rounds.table()] if self.rounds is not None else []
@@ -204,35 +205,6 @@ class VotingFact(MechanismFact):
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
         said = paper_blocks(self.paper, self.note)
         return (*MechanismFact.engineer_sections(self, facts), *((Section(HEADING, said),) if said else ()))
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        named, vote = self.rule.named, self.vote
-        listed = listing(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
-        rows = [
-            ("Ballots", f"{vote.input}, one a {vote.party}: {vote.ballots}"),
-            ("Number of ballots", f"{vote.voters:,}" if vote.voters is not None else "any; it is secret"),
-            ("Candidates", listed),
-            ("Points of a ballot", vote.points.name),
-            ("Rule", self.rule.title),
-            (named[0].upper() + named[1:], str(self.rule.shown)),
-            ("Released", vote.output),
-        ]
-        return executed(
-            facts,
-            rows,
-            proved(
-                "A draw: the operating system gives whole numbers, each as likely as any other; exact fractions decide "
-                "which candidate they stand for.",
-                self.note,
-            ),
-        )
-
-    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        """One command; where rounds share a budget, that of a round, and that which counts who takes part."""
-        one = f"privspec run {plan} --input {self.vote.input}=ballots.csv"
-        if self.rounds is None or self.vote.voters is not None:
-            return (one,)
-        return one, f"{one} --participation {self.vote.party}s.db"
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -5,13 +5,12 @@ Laws are doubles for display; the plan holds the parameters exactly and `privspe
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
 from privspec.core.records import dataclass
-from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, rounded, ungrouped
+from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
 from privspec.kernel.laws.voting import (
     DUMMY_VOTES,
     EXPONENTIAL,
@@ -138,7 +137,7 @@ def _symbol(item: object) -> Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(ABC):
+class Rule:
     """How the winner is drawn from the points of the ballots; `amount` is its one parameter."""
 
     amount: Fraction
@@ -167,18 +166,6 @@ class Rule(ABC):
     def shown(self) -> Quantity:
         """The parameter in digits."""
         return rounded(self.amount, 6)
-
-    @abstractmethod
-    def brief(self, vote: Vote) -> str:
-        """The draw in a clause, for a table."""
-
-    @abstractmethod
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        """The draw in plain sentences for the people who vote."""
-
-    @abstractmethod
-    def executed(self, vote: Vote) -> str:
-        """The draw for auditors."""
 
     def total(self, _vote: Vote) -> Quantity | None:
         """The tickets of a drum, if there is one and the number of voters is public."""
@@ -209,46 +196,12 @@ class ExponentialRule(Rule):
     noise_free = Lottery(PLURALITY)
     without: ClassVar[str] = "plurality without noise"
 
-    def brief(self, vote: Vote) -> str:
-        return f"each of {vote.size} candidates in proportion to {self.shown} to the power of its votes"
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        return (
-            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            f"Every vote makes the tickets of its candidate {self.shown} times as many; one ticket is drawn.",
-        )
-
-    def executed(self, vote: Vote) -> str:
-        return (
-            f"A candidate with N votes is drawn in proportion to b^N, b = {self.shown} (an exact fraction in the plan, "
-            "rounded towards privacy)."
-        )
-
 
 class PermuteAndFlipRule(ExponentialRule):
     """Candidates in random order, each taken by a coin that favours those with many votes."""
 
     rule: ClassVar[VotingRule] = PERMUTE_AND_FLIP
     title: ClassVar[str] = "permute-and-flip"
-
-    def brief(self, vote: Vote) -> str:
-        return (
-            f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
-            f"with probability {self.shown}^-k, else the next is visited"
-        )
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        return (
-            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            "In random order each candidate flips a coin: the farther it is behind the leader, the rarer are heads. "
-            "The first with heads wins; the leader always has heads.",
-        )
-
-    def executed(self, vote: Vote) -> str:
-        return (
-            "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
-            f"with probability b^-k, b = {self.shown} (an exact fraction in the plan), else the next one."
-        )
 
 
 class Response(Rule):
@@ -276,28 +229,6 @@ class RandomisedWinner(Response):
     without: ClassVar[str] = "plurality without noise"
     adds_up: ClassVar[bool] = False
 
-    def brief(self, vote: Vote) -> str:
-        rest = "the other" if vote.size == 2 else f"one of the other {vote.size - 1}, each as likely as any other"
-        return f"the candidate with most {vote.counted} with probability {self.truth(vote)}, else {rest}"
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        points = "Your ranking gives points: the most to your first choice, one less to each next. "
-        others = "one of the others is drawn by lot, each as likely as any other"
-        rest = "the other one wins" if vote.size == 2 else others
-        return (
-            f"The winner is drawn by lot. {points if vote.ranked else ''}The {vote.counted} are counted, but the "
-            f"candidate with the most {vote.counted} does not always win: it does with probability {self.truth(vote)}; "
-            f"else {rest}. Of several with equally many, the one named first in the list of candidates counts.",
-            "How far ahead that candidate is makes no difference.",
-        )
-
-    def executed(self, vote: Vote) -> str:
-        return (
-            f"The candidate with most {vote.unit}, of several the one declared first, goes through {vote.size}-"
-            f"randomised response. Whatever the lead, it is r = {self.shown} times as likely to win as each other "
-            "candidate (an exact fraction in the plan, rounded towards privacy)."
-        )
-
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
         """Two elections whose winners differ by one ballot."""
         return not local and vote.voters != 0
@@ -315,44 +246,10 @@ class Dictator(Rule):
     def shown(self) -> Quantity:
         return _decimal(self.amount)
 
-    @property
-    def tickets(self) -> str:
-        """The dummies of one candidate: "1 dummy ticket"."""
-        return f"{self.shown} dummy ticket{'' if self.shown.text == '1' else 's'}"
-
     def total(self, vote: Vote) -> Quantity | None:
         if vote.voters is None:
             return None
         return _decimal(vote.voters * vote.points.per_ballot + vote.size * self.amount)
-
-    def brief(self, vote: Vote) -> str:
-        drum = self.total(vote)
-        each = f", {exact(vote.points.per_ballot)} each" if vote.ranked else ""
-        votes = f"the votes{each}" if vote.voters is None else f"{vote.voters:,} votes{each}"
-        first = f"one of {drum} tickets" if drum else "one ticket"
-        return f"{first}: {votes}, and {self.tickets} for each of {vote.size} candidates"
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        ticket = "Your vote is one ticket with the name of your candidate"
-        if vote.ranked:
-            most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
-            ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
-        parts = " (parts of a ticket count)" if self.amount.denominator > 1 else ""
-        about = "" if self.shown.rounding is EXACT else "About "
-        dummies = f"{about}{self.shown} dummy {'ticket is' if self.shown.text == '1' else 'tickets are'}"
-        return (
-            f"The winner is drawn by lot. {ticket}. {dummies} added for every candidate{parts}.",
-            "One ticket is drawn, and the candidate on it wins.",
-        )
-
-    def executed(self, vote: Vote) -> str:
-        shown, fraction = self.shown, str(self.amount)
-        bare = shown.rounding is EXACT or len(fraction) > _SHORT
-        return (
-            f"A candidate with N {vote.unit} wins with probability (N + k) / (S + m k), exactly: k = {shown}"
-            f"{'' if bare else f' (exactly {fraction})'} dummy votes for each of m = {vote.size} candidates, S the "
-            f"{vote.unit} of all together."
-        )
 
     def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """Replacing: what two ballots can differ by, over all tickets. Adding: from nobody or one to one more.
@@ -378,10 +275,6 @@ class Dictator(Rule):
         return not vote.ranked and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
 
 
-_SHORT = 24
-"""Characters of a fraction that is printed."""
-
-
 def _decimal(value: Fraction) -> Quantity:
     """To six digits; exact where that is all."""
     shown = rounded(value, 6)
@@ -394,26 +287,6 @@ class LocalDictator(Response):
     title: ClassVar[str] = "randomised ballots"
     named: ClassVar[str] = "how many times as likely the true choice is as each other"
     rule: ClassVar[VotingRule] = ONE_REPORT
-
-    def brief(self, vote: Vote) -> str:
-        return (
-            f"each {vote.party} reports the true choice with probability {self.truth(vote)}, else another; one report "
-            "is drawn"
-        )
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        return (
-            "Your vote is changed at random before it counts.",
-            f"With probability {self.truth(vote)} it stays what it is, else it becomes one of the other candidates, "
-            "each as likely as any other.",
-            "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
-        )
-
-    def executed(self, vote: Vote) -> str:
-        return (
-            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.shown} times as "
-            "likely as each other (an exact fraction in the plan); then one report is drawn uniformly."
-        )
 
     def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """Of one report where everyone may see it, else of the winner, who is one of the reports."""
@@ -452,6 +325,8 @@ INVENTED = 100
 """Voters of an invented election where the true number is secret."""
 RARE = 1e-3
 """Below this, a probability is told as once in so many draws."""
+SHORT = 24
+"""Characters of a fraction that is printed."""
 MOST = 12
 """Candidates that are listed."""
 
