@@ -139,16 +139,15 @@ class Decided:
     def document(self) -> dict[str, Any]:
         """The plan."""
         own = {"value": self.loss, "among": self.among, **self.stated()}
-        value, among = own.pop("value"), own.pop("among")
+        value, among, remarks = own.pop("value"), own.pop("among"), own.pop("remarks", {})
         bound = own.pop("bound") if "bound" in own else self.lower_bound
         plan = {
             **rated(self.model, value, bound, among, self.units, self.kind, **self.figures),
             "alternatives": [one.to_json() for one in self.others],
             "accuracy": [],
             "claims": {},
+            "remarks": {**remarks, "binding": list(self.prices()), "solver": dict(self.solver)} | remarks,
         }
-        if "remarks" not in own:
-            plan["remarks"] = {"binding": list(self.prices()), "solver": dict(self.solver)}
         return plan_document(self.model, plan | own)
 
 
@@ -421,6 +420,11 @@ def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list
         {"line": line, "text": text, "value": float(value), "bound": float(bound)}
         for line, text, value, bound in limits
     ]
+
+
+def rounds_json(budget: Fraction, count: int) -> dict[str, Any]:
+    """How many rounds there are, what they share, what each spends, and in how many one person's data fit."""
+    return {"count": count, "budget": show(budget), "each": str(budget / count), "fit": count}
 
 
 def _versions() -> dict[str, str]:

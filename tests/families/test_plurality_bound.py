@@ -46,9 +46,9 @@ def test_the_rule_is_optimal(voters: int, loss: str, size: int) -> None:
     decision = decided(vote(loss, voters=voters, ballots=ballots, privacy=LINE, extra=LOTTERIES))
     # of one ballot dummy votes are the same rule
     assert decision.chosen.rule.family == ("randomised_winner" if voters > 1 else "dictator")
-    assert decision.loss == pytest.approx((size - 1) / (math.e + size - 1), rel=1e-8)
-    assert decision.lower_bound <= (size - 1) / (math.e + size - 1)
-    document = decision.document()
+    assert decision.decided().loss == pytest.approx((size - 1) / (math.e + size - 1), rel=1e-8)
+    assert decision.decided().lower_bound <= (size - 1) / (math.e + size - 1)
+    document = decision.decided().document()
     assert document["status"] == "optimal" and 0 <= document["loss"]["relative_gap"] < 1e-8
     assert document["claims"]["bound"] == near_tie(voters, size)
     assert Plan(document).verify().ok
@@ -57,7 +57,7 @@ def test_the_rule_is_optimal(voters: int, loss: str, size: int) -> None:
 def test_many_voters_beside_few() -> None:
     """T = 60 is close enough for a tie; at 100 000 others gain, and stay worse."""
     few, many = (decided(vote(MISSED, voters=t, privacy=LINE, extra=LOTTERIES)) for t in (60, 100_000))
-    assert round(few.loss, 4) == round(many.loss, 4) == 0.4239
+    assert round(few.decided().loss, 4) == round(many.decided().loss, 4) == 0.4239
     assert round(float(rule(few, "permute_and_flip").loss.value), 4) == 0.6667
     assert round(float(rule(many, "permute_and_flip").loss.value), 4) == 0.5613
 
@@ -78,24 +78,24 @@ def test_sums_groups_and_rankings() -> None:
         privacy="O is 1-DP wrt vote, replacing up to 3 voters",
     )
     decision = decided(text)
-    assert decision.loss == pytest.approx(2 * THREE + 1, rel=1e-8)
-    assert decision.document()["status"] == "optimal"
-    assert Plan(decision.document()).verify().ok
+    assert decision.decided().loss == pytest.approx(2 * THREE + 1, rel=1e-8)
+    assert decision.decided().document()["status"] == "optimal"
+    assert Plan(decision.decided().document()).verify().ok
 
 
 def test_voters_who_come_and_go_cost_two_steps() -> None:
     decision = decided(vote(MISSED, voters=60, privacy=ADDING))
     assert decision.chosen.rule.family == "randomised_winner"
-    assert decision.loss == pytest.approx(THREE, rel=1e-8)
-    assert decision.lower_bound == pytest.approx(2 / (math.e**2 + 2), rel=1e-8)
-    assert decision.document()["status"] == "feasible"
-    assert Plan(decision.document()).verify().ok
+    assert decision.decided().loss == pytest.approx(THREE, rel=1e-8)
+    assert decision.decided().lower_bound == pytest.approx(2 / (math.e**2 + 2), rel=1e-8)
+    assert decision.decided().document()["status"] == "feasible"
+    assert Plan(decision.decided().document()).verify().ok
     # many alternatives: from one vote less each of them is one step away
     ten = "{" + ", ".join("abcdefghij") + "}"
     decision = decided(vote(MISSED, voters=60, ballots=ten, privacy=ADDING))
-    assert decision.loss == pytest.approx(9 / (math.e + 9), rel=1e-8)
-    assert decision.lower_bound == pytest.approx(1 - math.e / 10, rel=1e-8)
-    assert Plan(decision.document()).verify().ok
+    assert decision.decided().loss == pytest.approx(9 / (math.e + 9), rel=1e-8)
+    assert decision.decided().lower_bound == pytest.approx(1 - math.e / 10, rel=1e-8)
+    assert Plan(decision.decided().document()).verify().ok
 
 
 @pytest.mark.parametrize("relation", ["replacing", "adding or removing"])
@@ -111,11 +111,11 @@ def test_the_least_epsilon_for_a_miss(relation: str, limit: str) -> None:
     decision = decided(text)
     found = math.log(2 * (1 / float(limit) - 1))
     assert decision.chosen.rule.family == "randomised_winner"
-    assert decision.loss == pytest.approx(found, rel=1e-8)
+    assert decision.decided().loss == pytest.approx(found, rel=1e-8)
     least = found if relation == "replacing" else max(found / 2, math.log(3 * (1 - float(limit))))
-    assert decision.lower_bound == pytest.approx(least, rel=1e-8)
-    assert (decision.document()["status"] == "optimal") == (relation == "replacing")
-    report = Plan(decision.document()).verify()
+    assert decision.decided().lower_bound == pytest.approx(least, rel=1e-8)
+    assert (decision.decided().document()["status"] == "optimal") == (relation == "replacing")
+    report = Plan(decision.decided().document()).verify()
     assert report.ok, str(report)
 
 
@@ -128,20 +128,20 @@ def test_rounds_are_bounded_as_well() -> None:
         extra=f"accuracy:\n  {MISSED} <= 0.5",
     )
     decision = decided(text)
-    assert decision.loss == decision.lower_bound == -math.floor(5 / math.log(2))
-    report = Plan(decision.document()).verify()
+    assert decision.decided().loss == decision.decided().lower_bound == -math.floor(5 / math.log(2))
+    report = Plan(decision.decided().document()).verify()
     assert report.ok, str(report)
 
 
 @pytest.mark.parametrize("loss", [f"{MISSED} + {WORST}", f"worst[ {VOTES_MISSED} ]"])
 def test_nothing_is_claimed_of_other_losses(loss: str) -> None:
     decision = decided(vote(loss, voters=30, privacy=LINE, extra=LOTTERIES))
-    assert decision.bound is None and decision.document()["claims"] == {}
+    assert decision.bound is None and decision.decided().document()["claims"] == {}
 
 
 def test_large_epsilons_prove_nothing() -> None:
     decision = decided(vote(MISSED, voters=30, privacy="O is 1000-DP wrt vote, replacing one voter", extra=LOTTERIES))
-    assert decision.lower_bound == 0 and Plan(decision.document()).verify().ok
+    assert decision.decided().lower_bound == 0 and Plan(decision.decided().document()).verify().ok
 
 
 def test_the_family_can_be_asked_for() -> None:
@@ -149,4 +149,4 @@ def test_the_family_can_be_asked_for() -> None:
         decision = decided(vote(loss, voters=2000, privacy=LINE, extra="options:\n  noise family randomised_winner"))
         assert decision.chosen.draw.rule is TURNED_WINNER
         assert decision.chosen.loss.exact
-        assert Plan(decision.document()).verify().ok
+        assert Plan(decision.decided().document()).verify().ok

@@ -34,7 +34,7 @@ def rounds_spec(
 
 
 def plan(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = decided(text).document()
+    found: dict[str, Any] = decided(text).decided().document()
     return found
 
 
@@ -106,9 +106,9 @@ def test_not_even_one_round() -> None:
     assert "allow a distance of 0.007736" in wider.change
     assert "allow a budget of" in richer.change
     # both ways out work
-    assert decided(rounds_spec(distance="0.007736")).document()["mechanism"]["rounds"]["count"] == 1
+    assert plan(rounds_spec(distance="0.007736"))["mechanism"]["rounds"]["count"] == 1
     budget = richer.change.split()[4]
-    assert decided(rounds_spec(distance="0.001", budget=budget)).document()["mechanism"]["rounds"]["count"] == 1
+    assert plan(rounds_spec(distance="0.001", budget=budget))["mechanism"]["rounds"]["count"] == 1
 
 
 def test_no_distance_at_all() -> None:

@@ -88,7 +88,7 @@ def test_rules_that_reward_lies_are_out_with_the_case() -> None:
         assert one.reason.startswith("it misses line 12, as a lie can pay (at least 0.")
         assert "raises the probability of" in one.reason
     assert rule(decision, "local_dictator").admissible
-    (line,) = decision.document()["accuracy"]
+    (line,) = decision.decided().document()["accuracy"]
     assert line == {"line": 12, "text": "manipulation(O, vote) <= 0", "value": 0.0, "bound": 0.0}
 
 
@@ -119,8 +119,8 @@ def test_lies_with_a_distance_and_a_chosen_epsilon() -> None:
         extra=f"{no_lies()}\n  {WORST} <= 0.01",
     )
     decision = decided(text)
-    assert decision.loss == pytest.approx(math.log1p(1.97 / 10), rel=1e-12)
-    plan = Plan(decision.document())
+    assert decision.decided().loss == pytest.approx(math.log1p(1.97 / 10), rel=1e-12)
+    plan = Plan(decision.decided().document())
     assert plan.verify().ok
     assert plan.document["status"] == "optimal"
     assert plan.document["loss"]["among"] == SCOPE
@@ -138,7 +138,7 @@ def test_lies_with_a_distance_and_a_chosen_epsilon() -> None:
 def test_the_least_epsilon_of_all_strategy_proof_rules(privacy: str, line: str, proved: bool) -> None:
     extra = f"{no_lies()}\n  {line}"
     decision = decided(vote("epsilon", voters=100, choose="choose epsilon in [0.01, 5]", privacy=privacy, extra=extra))
-    plan = Plan(decision.document())
+    plan = Plan(decision.decided().document())
     assert plan.verify().ok, str(plan.verify())
     assert (decision.bound.scope == SCOPE) == proved
     assert (plan.document["status"] == "optimal") == proved
@@ -188,8 +188,8 @@ def test_the_bound_of_dummy_votes(voters: int, group: int) -> None:
     relation = "one voter" if group == 1 else "up to 3 voters"
     decision = truthful(f"2 * {WORST} + 1", voters=voters, privacy=f"O is 0.5-DP wrt vote, replacing {relation}")
     k = group / math.expm1(0.5)
-    assert decision.lower_bound == pytest.approx(1 + 4 * k / (voters + 3 * k), rel=1e-12)
-    plan = decision.document()
+    assert decision.decided().lower_bound == pytest.approx(1 + 4 * k / (voters + 3 * k), rel=1e-12)
+    plan = decision.decided().document()
     assert plan["status"] == "optimal"
     assert plan["claims"] == {"bound": {"form": "strategy-proof"}}
     assert plan["loss"]["among"] == SCOPE
@@ -202,8 +202,8 @@ def test_the_strictest_of_several_requirements() -> None:
     )
     decision = truthful(privacy=both)
     k = 1 / math.expm1(0.1)
-    assert decision.lower_bound == pytest.approx(2 * k / (1000 + 3 * k), rel=1e-12)
-    assert Plan(decision.document()).verify().ok
+    assert decision.decided().lower_bound == pytest.approx(2 * k / (1000 + 3 * k), rel=1e-12)
+    assert Plan(decision.decided().document()).verify().ok
 
 
 @pytest.mark.parametrize(
@@ -225,15 +225,15 @@ def test_where_nothing_is_claimed(changes: dict[str, Any]) -> None:
     extra = {"extra": no_lies("0", "noise family dictator"), "voters": 1000} | changes
     decision = truthful(**extra)
     assert decision.bound is None or decision.bound.scope == EVERY_RULE
-    assert decision.document()["status"] == "feasible"
+    assert decision.decided().document()["status"] == "feasible"
 
 
 def test_for_large_epsilon_no_rule_at_all_is_better() -> None:
     for epsilon in (20, 50):
         decision = truthful(privacy=f"O is {epsilon}-DP wrt vote, replacing one voter")
         assert decision.bound is not None and decision.bound.scope == EVERY_RULE
-        assert decision.document()["status"] == "optimal"
-        assert Plan(decision.document()).verify().ok
+        assert decision.decided().document()["status"] == "optimal"
+        assert Plan(decision.decided().document()).verify().ok
 
 
 def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from privspec.core.spans import Source
 from privspec.families.family import Settings, compiler_of
-from privspec.families.voting.family import Voting
+from privspec.families.voting.family import Voting, chosen_rule
 from privspec.families.voting.plans import Judged
 from privspec.families.voting.profiles import Averages
 from privspec.families.voting.rules import VotingSystem
@@ -61,9 +61,8 @@ def averages_of(text: str) -> Averages:
 
 def decided(text: str) -> Any:
     model = model_of(text)
-    family = Voting()
     assert isinstance(compiler_of(model), Voting)
-    return family.decide(model, family.lower(model), Settings())
+    return chosen_rule(model, Voting().lower(model), Settings())
 
 
 def rule(decision: Any, family: str) -> Judged:

@@ -22,7 +22,7 @@ import numpy as np
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import log_up, readable
-from privspec.families.decision import STEP, Decided, Infeasible, decimal_up, guarantee_head
+from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee_head, rounds_json
 from privspec.families.family import Settings, Work
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
@@ -134,11 +134,11 @@ def decided(found: SolvedTable) -> Decided:
 
 def _stated(found: SolvedTable) -> dict[str, Any]:
     """The table as it stands in the plan, beside the mechanisms that it was compared with."""
-    others, named = beside(found)
+    others, named = compared(found)
     notes = list(found.solver()["notes"])
     return {
         "problem": found.problem,
-        "alternatives": others,
+        "alternatives": [one.to_json() for one in others],
         "mechanism": mechanism_of(found),
         "guarantees": [guarantee_of(found, one) for one in found.system.requested],
         "fairness": fairness_of(found),
@@ -178,8 +178,7 @@ def mechanism_of(decision: SolvedTable) -> dict[str, Any]:
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
     if table.rounds is not None:
-        count, budget = table.rounds.count, table.rounds.budget
-        out["rounds"] = {"count": count, "budget": show(budget), "each": str(budget / count), "fit": count}
+        out["rounds"] = rounds_json(table.rounds.budget, table.rounds.count)
     values, laws = decision.scalars, {}
     for law in table.laws:
         masses = [values[f"{law.name}:{label}"] for label in law.labels]
@@ -340,8 +339,8 @@ def _cost(system: TableSystem, prior: Array | None) -> Array:
     return np.divide(weighted, prior[:, None], out=np.zeros_like(weighted), where=prior[:, None] > 0)
 
 
-def beside(decision: SolvedTable) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """The `alternatives` of the plan and what its mechanism is recognised as (None if nothing)."""
+def compared(decision: SolvedTable) -> tuple[list[Alternative], dict[str, Any] | None]:
+    """The alternatives of the plan and what its mechanism is recognised as (None if nothing)."""
     context = context_of(decision)
     if context is None:
         if not decision.settings.alternatives or not decision.model.parties:
@@ -358,8 +357,7 @@ def beside(decision: SolvedTable) -> tuple[list[dict[str, Any]], dict[str, Any] 
     least = -inf if decision.proof[0] is None else decision.proof[0]
     others = [
         # their tables are doubles: a rounding must not make them better than anything can be
-        {"name": c.name, "loss": max(c.loss + offset, least if c.admissible else -inf)}
-        | {"admissible": c.admissible, "reason": c.reason}
+        Alternative(c.name, max(c.loss + offset, least if c.admissible else -inf), c.reason, c.admissible)
         for c in comparisons(context)
         if float(np.max(np.abs(c.table - table))) > SAME
     ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import float_up
-from privspec.families.voting.family import alternative_json, ranked
+from privspec.families.decision import MEETS, Alternative, float_up
+from privspec.families.voting.family import beside_others, ranked
 from privspec.families.voting.plans import calibrated, judge
 from privspec.families.voting.profiles import Averages
 from privspec.families.voting.rules import NOTE, RULES, Property, gains, lower, spoken
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from privspec.families.tables.decision import SolvedTable
 
 
-def rules_beside(decision: SolvedTable) -> list[dict[str, Any]]:
+def rules_beside(decision: SolvedTable) -> list[Alternative]:
     """The rules of private voting, the least loss first; none where the spec is no vote that they know."""
     model, least = decision.model, Fraction(decision.proof[0] or 0)
     if voting(model) is None or model.constraints or model.fairness:
@@ -52,8 +52,8 @@ def rules_beside(decision: SolvedTable) -> list[dict[str, Any]]:
             reason = reason or _misses(decision, target, one.draw.lottery, system.votes.points)
         admissible = one.admissible and not reason
         loss = max(one.loss.value, least) if admissible else one.loss.value
-        told = alternative_json(system, one, reason or "meets every line of the spec", admissible=admissible)
-        found.append(told | {"loss": float_up(loss)})
+        said = beside_others(system, one)
+        found.append(Alternative(one.rule.name, float_up(loss), reason or MEETS, admissible, said))
     return found
 
 

@@ -7,7 +7,6 @@ proves of a witness; here witnesses are chosen. Notes lottery-bound, randomised-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import ceil, exp, floor, log
 from typing import Any
@@ -22,7 +21,7 @@ from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.voting import LARGEST as PLURALITY
 from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
-from privspec.problem.voting import Limit, Rounds
+from privspec.problem.voting import Limit
 
 Witness = dict[str, Any]
 
@@ -216,8 +215,7 @@ def _least(system: VotingSystem, rule: Rule, averages: Averages) -> Judged:
             high = middle
         else:
             failing = middle
-    up = Fraction(str(Context(prec=DIGITS, rounding=ROUND_CEILING).divide(Decimal(high.numerator), high.denominator)))
-    return _tried(system, rule, averages, min(up, system.chosen.high or LARGEST))
+    return _tried(system, rule, averages, min(Fraction(decimal_up(high, DIGITS)), system.chosen.high or LARGEST))
 
 
 def _nearer(system: VotingSystem, rule: Rule, averages: Averages, low: Fraction, high: Fraction) -> Fraction | None:
@@ -371,10 +369,3 @@ def _range(system: VotingSystem) -> tuple[int, int]:
     """The least and the most rounds that the spec allows."""
     assert system.counted.high is not None
     return int(system.counted.low), int(system.counted.high)
-
-
-def rounds_json(rounds: Rounds | None, count: int | None) -> dict[str, Any] | None:
-    """`mechanism.rounds`: how many there are, what they share, what each spends, and in how many one voter fits."""
-    if rounds is None or count is None:
-        return None
-    return {"count": count, "budget": show(rounds.budget), "each": str(rounds.budget / count), "fit": count}

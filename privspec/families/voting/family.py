@@ -15,16 +15,20 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.families.decision import (
+    MEETS,
+    Alternative,
     ConflictLine,
+    Decided,
     Infeasible,
     Relaxation,
+    accuracy_json,
     conflict_line,
     decimal_up,
     float_down,
     float_up,
     guarantee_head,
-    plan_document,
-    rated,
+    line_of,
+    rounds_json,
 )
 from privspec.families.family import Settings
 from privspec.families.voting import choices
@@ -41,7 +45,7 @@ from privspec.problem.voting import LISTED, Limit, beside
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class VotingDecision:
+class ChosenRule:
     """All rules with their losses; `chosen` is the best that the spec allows, `bound` holds for rules of any kind."""
 
     model: Model
@@ -52,66 +56,51 @@ class VotingDecision:
     bound: choices.VotingBound | None
     seconds: float
 
-    @property
-    def epsilon(self) -> Fraction | None:
-        """The one that the solver picks; of one round where it picks their number."""
-        system, loss = self.system, self._found.value
-        if system.counting and system.votes.rounds is not None:
-            return system.votes.rounds.budget / system.count_of(loss)
-        return None if system.chosen is None else loss
+    def decided(self) -> Decided:
+        """As a decision, with the loss to the nearest double."""
+        bound, loss = self.bound, self._loss
+        averaged = any(term.operator == "E" for term in self.system.loss.terms)
+        simulated = {"standard_error": loss.standard_error, "profiles": loss.profiles}
+        return Decided(
+            self.model,
+            self.chosen.rule.name,
+            float(loss.value),
+            self._stated,
+            lambda: None if bound is None else bound.value,
+            LISTED if bound is None else bound.scope,
+            kind="expected" if averaged else "worst",
+            others=tuple(self._alternative(one) for one in self._others if one.loss is not None),
+            solver={
+                "name": "comparison of the rules of private voting",
+                "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
+                "seconds": self.seconds,
+                "tolerance": self.settings.tolerance,
+            },
+            figures=simulated if loss.standard_error else {},
+        )
 
-    @property
-    def name(self) -> str:
-        return self.chosen.rule.name
-
-    @property
-    def loss(self) -> float:
-        """Its loss, to the nearest double."""
-        return float(self._found.value)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No rule of any kind has less; None where nothing is proved."""
-        return None if self.bound is None else float_down(self.bound.value)
-
-    def document(self) -> dict[str, Any]:
-        found, loss = self._found, self.system.loss
-        simulated: dict[str, Any] = {"standard_error": found.standard_error, "profiles": found.profiles}
-        document = {
-            **rated(
-                self.model,
-                self.loss,
-                self.lower_bound,
-                LISTED if self.bound is None else self.bound.scope,
-                kind="expected" if any(term.operator == "E" for term in loss.terms) else "worst",
-                **(simulated if found.standard_error else {}),
-            ),
-            "alternatives": [self._alternative(one) for one in self._others if one.loss is not None],
+    def _stated(self) -> dict[str, Any]:
+        """The rule as it stands in the plan, and what it keeps."""
+        votes, task = self.system.votes, self.system.promises[0].task
+        limits = zip(votes.limits, self.chosen.limits, strict=True)
+        return {
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
-            "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
+            "accuracy": accuracy_json((limit.line, limit.text, found.value, limit.bound) for limit, found in limits),
             "claims": {} if self.bound is None else {"bound": self.bound.witness},
             "remarks": {
-                "compared": self.system.votes.compared_name,
-                "properties": [p.to_json() for p in self._taken.properties(self.system.promises[0].task)],
+                "compared": votes.compared_name,
+                "properties": [one.to_json() for one in self._taken.properties(task)],
                 "figures": {} if self.chosen.figures is None else figures_json(self.chosen.figures),
                 "paper": remarks(self.system, self._taken),
                 "considered": [self._considered(one) for one in self._others if one.loss is None],
-                "binding": [],
-                "solver": {
-                    "name": "comparison of the rules of private voting",
-                    "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
-                    "seconds": self.seconds,
-                    "tolerance": self.settings.tolerance,
-                },
             },
         }
-        return plan_document(self.model, document)
 
     # -- rules
 
     @property
-    def _found(self) -> Estimate:
+    def _loss(self) -> Estimate:
         if self.chosen.loss is None:
             raise InternalError("a rule was chosen that has no loss")
         return self.chosen.loss
@@ -122,8 +111,27 @@ class VotingDecision:
             raise InternalError("a rule was chosen that was not calibrated")
         return self.chosen.calibrated
 
+    @property
+    def _others(self) -> list[Judged]:
+        return [one for one in self.ranking if one is not self.chosen]
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The one that the solver picks; of one round where it picks their number."""
+        system, rounds = self.system, self.system.votes.rounds
+        if system.counting and rounds is not None:
+            return rounds.budget / system.count_of(self._loss.value)
+        return None if system.chosen is None else self._loss.value
+
     def _mechanism(self) -> dict[str, Any]:
-        votes = self.system.votes
+        system, votes = self.system, self.system.votes
+        scalars, rounds = dict[str, str](), None
+        if votes.rounds is not None:
+            count = system.count_of(self._loss.value) if system.counting else votes.rounds.count
+            scalars = {system.counted.name: str(count)} if system.counting else {}
+            rounds = rounds_json(votes.rounds.budget, count) if count is not None else None
+        if system.chosen is not None:
+            scalars = {system.chosen.name: str(self._loss.value)}
         return self._taken.to_json() | {
             "input": votes.source,
             "party": votes.party,
@@ -133,30 +141,10 @@ class VotingDecision:
             "points": votes.ballots.counted,
             "alternatives": list(votes.alternatives),
             "voters": None if votes.secret else votes.voters,
-            "leaves_out": all(promise.task.adding for promise in self.system.promises),
-            "rounds": choices.rounds_json(votes.rounds, self._count),
-            "scalars": self._scalars,
+            "leaves_out": all(promise.task.adding for promise in system.promises),
+            "rounds": rounds,
+            "scalars": scalars,
         }
-
-    @property
-    def _count(self) -> int | None:
-        """How many rounds share a budget."""
-        system = self.system
-        if system.counting:
-            return system.count_of(self._found.value)
-        return None if system.votes.rounds is None else system.votes.rounds.count
-
-    @property
-    def _scalars(self) -> dict[str, str]:
-        """The numbers that the spec leaves open."""
-        system, loss = self.system, self._found.value
-        if system.counting and system.votes.rounds is not None:
-            return {system.counted.name: str(system.count_of(loss))}
-        return {} if system.chosen is None else {system.chosen.name: str(loss)}
-
-    @property
-    def _others(self) -> list[Judged]:
-        return [one for one in self.ranking if one is not self.chosen]
 
     def _considered(self, one: Judged) -> dict[str, Any]:
         """A rule without a loss: no such lottery, or none that meets the lines; `rule` is what was tried last."""
@@ -168,20 +156,21 @@ class VotingDecision:
             "properties": {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(task)},
         }
 
-    def _alternative(self, one: Judged) -> dict[str, Any]:
-        found = alternative_json(self.system, one, one.reason or _meets(one.loss), admissible=one.admissible)
-        return found | _told(one.loss) | {"rule": None if one.draw is None else one.draw.to_json()}
-
-    @property
-    def _limits(self) -> tuple[tuple[Limit, ...], tuple[Estimate, ...]]:
-        return self.system.votes.limits, self.chosen.limits
-
-    @staticmethod
-    def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
-        line, text = limit.line, limit.text
-        return {"line": line, "text": text, "value": float(found.value), "bound": float(limit.bound)}
-
-    # -- guarantees and assumptions
+    def _alternative(self, one: Judged) -> Alternative:
+        """A rule with its loss, and how that is known: bounds are rounded down, values up."""
+        loss = one.loss
+        assert loss is not None
+        told: dict[str, Any] = {"standard_error": loss.standard_error} if loss.standard_error else {}
+        meets = MEETS
+        if loss.at_least:
+            told, meets = {"at_least": True}, f"{MEETS}; its loss is at least the figure given"
+        return Alternative(
+            one.rule.name,
+            float_down(loss.value) if loss.at_least else float_up(loss.value),
+            one.reason or meets,
+            one.admissible,
+            beside_others(self.system, one) | told | {"rule": None if one.draw is None else one.draw.to_json()},
+        )
 
     def _guarantee(self, promise: Promise) -> dict[str, Any]:
         taken = self._taken
@@ -197,19 +186,14 @@ class VotingDecision:
         return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
 
 
-def alternative_json(system: VotingSystem, one: Judged, reason: str, *, admissible: bool) -> dict[str, Any]:
-    """A rule beside the one that is taken: what it spends and keeps, and how far it is from the votes."""
+def beside_others(system: VotingSystem, one: Judged) -> dict[str, Any]:
+    """What plans say of a rule among others: what it spends and keeps, and how far it is from the votes."""
     epsilon = None
     if one.calibrated is not None:
-        epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
+        epsilon = decimal_up(max(spent(system, promise, one.calibrated) for promise in system.promises))
     kept = {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
     figures = {} if one.figures is None else figures_json(one.figures)
-    return {
-        "name": one.rule.name,
-        "admissible": admissible,
-        "reason": reason,
-        "figures": {"epsilon": epsilon, **figures, "properties": kept},
-    }
+    return {"figures": {"epsilon": epsilon, **figures, "properties": kept}}
 
 
 def figures_json(figures: Figures) -> dict[str, Any]:
@@ -224,22 +208,6 @@ def figures_json(figures: Figures) -> dict[str, Any]:
 
 def _mean(found: Estimate | None) -> float | None:
     return None if found is None else float(found.value)
-
-
-def _told(loss: Estimate | None) -> dict[str, Any]:
-    """The loss of a rule and how it is known: bounds rounded down, values up."""
-    if loss is None:
-        raise InternalError("a rule without a loss is no alternative")
-    if loss.at_least:
-        return {"loss": float_down(loss.value), "at_least": True}
-    found: dict[str, Any] = {"loss": float_up(loss.value)}
-    return found | ({"standard_error": loss.standard_error} if loss.standard_error else {})
-
-
-def _meets(loss: Estimate | None) -> str:
-    if loss is not None and loss.at_least:
-        return "meets every line of the spec; its loss is at least the figure given"
-    return "meets every line of the spec"
 
 
 # --- the family -----------------------------------------------------------------------------------
@@ -312,14 +280,14 @@ def _accuracy(system: VotingSystem, allowed: list[Judged]) -> Infeasible:
         and all(limit.measured is None and limit.bound >= 0 for limit in system.votes.limits)
         and not system.local
     ):
-        relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
+        relaxations.append(Relaxation(NO_LIES, line_of(system.model, system.model.spec.options[0].span.start), None))
     if none_enough:
         relaxations += list(_in_vain(system))
     elif system.counting:
         relaxations += list(_budget(system))
     elif system.chosen_span is not None and (needed := _needed(allowed)) is not None:
         change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
-        relaxations.append(Relaxation(change, _line(system, system.chosen_span), float(needed)))
+        relaxations.append(Relaxation(change, line_of(system.model, system.chosen_span.start), float(needed)))
     return Infeasible(reason, _lines(system, spans), tuple(relaxations))
 
 
@@ -328,10 +296,6 @@ def _lines(system: VotingSystem, spans: list[Span]) -> tuple[ConflictLine, ...]:
     found = [conflict_line(model, span) for span in spans]
     found += [conflict_line(model, promise.requirement.span) for promise in system.promises]
     return tuple({line.line: line for line in found}.values())
-
-
-def _line(system: VotingSystem, span: Span) -> int:
-    return system.model.source.position(span.start)[0]
 
 
 def span_of(system: VotingSystem, limit: Limit) -> Span:
@@ -352,14 +316,12 @@ def _budget(system: VotingSystem) -> Iterator[Relaxation]:
     dummies = choices.dummies_at(system)
     if dummies is None or not dummies or forbidden(system, DICTATOR):
         return
-    needed = (
-        max(spent(system, promise, Draw(DICTATOR.family, dummies)) for promise in system.promises) * system.counted.low
-    )
-    line = system.model.source.position(system.promises[0].requirement.span.start)[0]
+    draw = Draw(DICTATOR.family, dummies)
+    needed = max(spent(system, promise, draw) for promise in system.promises) * system.counted.low
+    line = line_of(system.model, system.promises[0].requirement.span.start)
     # a little more than the exact figure, as the draw is rounded towards privacy
-    change = (
-        f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(int(system.counted.low))}"
-    )
+    budget = Fraction(decimal_up(needed * Fraction(100001, 100000), 5))
+    change = f"allow a budget of {show(budget)} for {_rounds(int(system.counted.low))}"
     yield Relaxation(change, line, float(system.loss_of(system.counted.low)))
 
 
@@ -378,7 +340,7 @@ def _distance(system: VotingSystem, limit: Limit) -> Iterator[Relaxation]:
     if not found.admissible or found.draw is None:
         return
     reached = worst_case(system, found.draw.lottery, (beside("distance", Lottery(DUMMY_VOTES)),))
-    rounded = _up(reached.value, 4)
+    rounded = Fraction(decimal_up(reached.value, 4))
     loss = float(most) if system.chosen is not None else None
     reached_at = f"epsilon = {show(max(epsilons))}"
     if rounds is not None:
@@ -391,7 +353,7 @@ def _distance(system: VotingSystem, limit: Limit) -> Iterator[Relaxation]:
 def _in_vain(system: VotingSystem) -> Iterator[Relaxation]:
     span = system.chosen_span or system.promises[0].requirement.span
     yield Relaxation(
-        f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
+        f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", line_of(system.model, span.start), works=False
     )
     if system.votes.ballots.borda:
         return
@@ -414,14 +376,6 @@ def _needed(allowed: list[Judged]) -> Fraction | None:
     return min(found, default=None)
 
 
-def _up(value: Fraction, digits: int) -> Fraction:
-    """Rounded up to so many significant digits."""
-    scale = Fraction(1)
-    while value * scale < 10 ** (digits - 1):
-        scale *= 10
-    return -(-(value * scale) // 1) / scale
-
-
 NO_LESS = Fraction(1, 10**8)
 """Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
 
@@ -433,49 +387,53 @@ class Voting:
         """Ballots, points, requirements and loss in exact numbers."""
         return lower(model)
 
-    def decide(self, model: Model, system: VotingSystem, settings: Settings) -> VotingDecision | Infeasible:
+    def decide(self, model: Model, system: VotingSystem, settings: Settings) -> Decided | Infeasible:
         """The rule of least loss.
 
         Raises: SpecError PS0523 where the worst case of the best rule has no exact value.
         """
-        started = perf_counter()
-        averages = Averages(system, settings.deadline, settings.progress)
-        every = certain(system, self._every(system, averages))
-        chosen = best(every)
-        if chosen is None:
-            return conflict(system, every)
-        seconds = perf_counter() - started
-        bound = self._bound(system)
-        return VotingDecision(model, system, settings, chosen, ranked(every), bound, seconds)
-
-    def _every(self, system: VotingSystem, averages: Averages) -> list[Judged]:
-        """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
-        if system.counting:
-            return choices.most_rounds(system, averages)
-        return (
-            choices.at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
-        )
-
-    @staticmethod
-    def _bound(system: VotingSystem) -> choices.VotingBound | None:
-        """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
-        if system.counting:
-            return choices.rounds_bound(system)
-        if system.chosen is not None:
-            return choices.truthful_epsilon(system) or choices.least_epsilon(system)
-        every, honest = choices.lower_bound(system), choices.truthful_bound(system)
-        if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
-            return every
-        return honest
-
-    @staticmethod
-    def _fixed(system: VotingSystem, averages: Averages) -> list[Judged]:
-        epsilons = tuple(promise.epsilon for promise in system.promises if promise.epsilon is not None)
-        return judge(system, [calibrated(system, rule, epsilons) for rule in RULES], averages)
+        found = chosen_rule(model, system, settings)
+        return found.decided() if isinstance(found, ChosenRule) else found
 
     def size(self, system: VotingSystem) -> int:
         """Alternatives."""
         return len(system.votes.alternatives)
+
+
+def chosen_rule(model: Model, system: VotingSystem, settings: Settings) -> ChosenRule | Infeasible:
+    """The rule of least loss that meets every line, with all others; or which lines conflict.
+
+    Raises: SpecError PS0523.
+    """
+    started = perf_counter()
+    averages = Averages(system, settings.deadline, settings.progress)
+    every = certain(system, _every(system, averages))
+    chosen = best(every)
+    if chosen is None:
+        return conflict(system, every)
+    return ChosenRule(model, system, settings, chosen, ranked(every), _bound(system), perf_counter() - started)
+
+
+def _every(system: VotingSystem, averages: Averages) -> list[Judged]:
+    """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
+    if system.counting:
+        return choices.most_rounds(system, averages)
+    if system.chosen is not None:
+        return choices.at_least_epsilon(system, averages)
+    epsilons = tuple(promise.epsilon for promise in system.promises if promise.epsilon is not None)
+    return judge(system, [calibrated(system, rule, epsilons) for rule in RULES], averages)
+
+
+def _bound(system: VotingSystem) -> choices.VotingBound | None:
+    """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
+    if system.counting:
+        return choices.rounds_bound(system)
+    if system.chosen is not None:
+        return choices.truthful_epsilon(system) or choices.least_epsilon(system)
+    every, honest = choices.lower_bound(system), choices.truthful_bound(system)
+    if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
+        return every
+    return honest
 
 
 def certain(system: VotingSystem, every: list[Judged]) -> list[Judged]:
