@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from privspec.cli import run_command_line
+from privspec.explain.summary import _summary
 
 SPEC = """\
 spec answers
@@ -51,6 +52,10 @@ def test_the_whole_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     plan = json.loads(Path("answers.plan.json").read_text("utf-8"))
     value = plan["mechanism"]["scalars"]["epsilon"]
     assert plan["status"] == "optimal"
+    assert "proved to be at least" in shown
+    unjudged = _summary(plan)
+    assert "reported to be at least" in unjudged
+    assert "proved to be" not in unjudged
     assert "epsilon" in call("check", "answers.priv", "--problem")
     assert "no such mechanism has a loss below" in call("verify", "answers.plan.json")
     call("run", "answers.plan.json", "--input", "visits=visits.csv", "--new-ledger", "-o", "release.json")

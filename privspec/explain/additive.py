@@ -151,7 +151,8 @@ class AdditiveNoise(AddedNoise):
     def summary_rows(self, facts: Facts) -> Rows:
         if not self.numbers or facts.loss is None:
             return AddedNoise.summary_rows(self, facts)
-        low = "" if facts.loss.lower_bound is None else f", proved to be at least {facts.loss.lower_bound}"
+        known = "proved" if facts.bound_certified else "reported"
+        low = "" if facts.loss.lower_bound is None else f", {known} to be at least {facts.loss.lower_bound}"
         picked = " · ".join(map(str, self.numbers))
         cost = f"{picked}  ({facts.loss.expression} = {facts.loss.value}{low})"
         return [("Picked at least cost", cost), *AddedNoise.summary_rows(self, facts)]

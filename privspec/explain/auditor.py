@@ -188,8 +188,7 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
 
 def changed_blocks(facts: Facts) -> tuple[Block, ...]:
     """Parameters that are not as the spec's text has them; all figures are for the values given."""
-    words = summary.overridden_words(facts)
-    return (Points((say("auditor.changed.parameters", facts, words=words),)),) if words else ()
+    return (Points((say("auditor.changed.parameters", facts),)),) if facts.overridden else ()
 
 
 def exposure_blocks(facts: Facts) -> tuple[Block, ...]:

@@ -230,3 +230,8 @@ def test_nothing_is_called_proved_without_a_report_of_the_kernel(reader: str) ->
     assert "reported by the compiler, not certified" in statuses
     assert "(certified)" not in short(found)
     assert "(certified)" in summary(found)
+
+
+def test_the_auditors_page_says_how_to_list_what_privacy_rests_on() -> None:
+    commands = page("prefix_sums", "auditor").partition("## How to check this report")[2].splitlines()
+    assert "privspec verify prefix_sums.plan.json --trusted" in commands
