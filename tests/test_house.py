@@ -21,7 +21,7 @@ TOKENS = {
     "core": 13_700,
     "editor": 7_000,
     "execute": 73_000,
-    "explain": 79_718,
+    "explain": 79_717,
     "families": 197_200,
     "functions": 14_380,
     "kernel": 132_468,
