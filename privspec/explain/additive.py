@@ -32,6 +32,7 @@ from privspec.explain.facts import (
 )
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
+from privspec.kernel.laws.noise import BY_SHAPE, LAWS
 from privspec.model.reports import listing
 from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
-_KNOWN = frozenset({"gaussian", "laplace", "mixed", "stepped"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class AdditiveNoise(AddedNoise):
     @property
     def known_family(self) -> bool:
         """Whether these pages can describe it."""
-        return self.family in _KNOWN
+        return any(self.family == law.family for law in LAWS)
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
@@ -184,11 +184,11 @@ class AdditiveNoise(AddedNoise):
     @property
     def shape_words(self) -> str:
         """Its law in words."""
-        return _LAWS[self.shape][0] if self.shape in _LAWS else f"noise of the shape “{self.shape}”"
+        return BY_SHAPE[self.shape].title if self.shape in BY_SHAPE else f"noise of the shape “{self.shape}”"
 
     @property
     def run_note(self) -> Note:
-        return Note(_LAWS[self.shape][1] if self.shape in _LAWS else "post-processing")
+        return Note(BY_SHAPE[self.shape].notes[-1] if self.shape in BY_SHAPE else "post-processing")
 
     @property
     def shares_words(self) -> str:
@@ -259,14 +259,6 @@ class CompactNoise(AdditiveNoise):
         return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
 
 
-_LAWS = {
-    "gaussian": ("Gaussian noise", "rounded-gaussian"),
-    "laplace": ("Laplace noise", "discrete-laplace"),
-    "knorm-l2": ("K-norm noise", "knorm-l2"),
-    "stepped": ("noise in steps", "stepped"),
-    "gaussian-shares": ("discrete Gaussian noise in shares", "shares"),
-    "laplace-shares": ("discrete Laplace noise in shares", "shares"),
-}
 _LATTICES = {
     "strategy": "the noisy values are lattice points of step {grid}",
     "outputs": "each released number is the point of the output grid nearest to an exact real number",

@@ -153,7 +153,7 @@ def units_of(chain: Chain) -> str:
 
 def errors_of(chain: Chain, weights: Grid) -> Fraction:
     """The mean of a weighted sum of squared errors."""
-    return sum(weights.values()) * chain.unit**2 * laplace_variance(chain.scale, Fraction(1))
+    return sum(weights.values()) * laplace_variance(chain.scale * chain.unit, chain.unit)
 
 
 def loss_of(chain: Chain, scale: Fraction) -> Fraction:

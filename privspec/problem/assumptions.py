@@ -31,10 +31,6 @@ from privspec.problem.words import kept_words
 from privspec.registry import block_of, family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
-DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
-DRAWN_BY["stepped"] = "stepped"
-DRAWN_BY |= {"gaussian-shares": "shares", "laplace-shares": "shares"}
-"""The note on how a noise is drawn, by its shape."""
 Assumption = dict[str, Any]
 
 
@@ -256,8 +252,10 @@ def _figure(text: str) -> str:
 
 
 def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    from privspec.kernel.laws.noise import BY_SHAPE  # most of the kernel, which few of these need
+
     executed = plan["mechanism"]["executed"]
-    note = DRAWN_BY[executed["noise"]["shape"]]
+    note = BY_SHAPE[executed["noise"]["shape"]].notes[-1]
     for block in model.blocks:
         if block.layout == "cells":
             yield _counted(model, block)

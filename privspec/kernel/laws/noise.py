@@ -9,11 +9,12 @@ from privspec.kernel.laws.laplace import Laplace, LaplaceShares
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase
 
-LAWS: tuple[type[Law], ...] = (Gaussian, Laplace, KNorm, Staircase)
+LAWS: tuple[type[Law], ...] = (Gaussian, Laplace, Staircase, KNorm)
 """Of noise that a curator draws, or each party."""
-IN_SHARES: tuple[type[Law], ...] = (GaussianShares, LaplaceShares)
+IN_SHARES = (GaussianShares, LaplaceShares)
 """Of the sum of what the parties of a secure sum draw."""
 
+BY_SHAPE = {law.shape: law for law in LAWS + IN_SHARES}
 FAMILIES = tuple(word for law in LAWS for word in law.words)
 """The noise families that a spec may ask for."""
 
