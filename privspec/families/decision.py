@@ -408,8 +408,8 @@ def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
 
 
 def promised(requirement: Requirement, index: int, least: Fraction | None, because: str) -> dict[str, Any]:
-    """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than is asked for."""
-    asked = requirement.measure.amounts["epsilon"]
+    """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than anybody asks for."""
+    asked = max(one.amounts["epsilon"] for one in requirement.measure.by_person)
     said = asked if least is None else min(Fraction(decimal_up(least)), asked)
     return guarantee_head(requirement, index) | {"achieved": {"epsilon": show(said)}, "because": [because]}
 

@@ -23,7 +23,7 @@ from privspec.execute import family
 from privspec.execute.data import located
 from privspec.execute.drawing import Labels, RowLaw, TableLaw, draw_each
 from privspec.execute.family import BlockSecret, Drawn, LocalReports, RunContext, Simulation
-from privspec.execute.keeper import given_for, refuse, refuse_strictly
+from privspec.execute.keeper import Fit, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
 from privspec.kernel.core.problem import Data
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
@@ -249,29 +249,27 @@ def read_points_of(
     source = located(block.source, given_for(block.source, data))
     keeper, name = circumstances.keeper, block.source
     plain, size = len(block.shape) == (block.party is not None), block.size
-    ends = (None if one is None else float(one) for one in (block.lower, block.upper))
-    low, high = ends
+    low, high = (None if one is None else float(one) for one in (block.lower, block.upper))
     fields = Fields(name, None if plain else size)
     fate = f"each becomes {'zero' if block.ball else 'the number nearest to zero'}"
     what = "in points outside the ball" if block.ball else ""
     columns = (None,) if block.party is not None else fields.columns
     fits = [keeper.fit(name, column, fate=fate, what=what, lower=low, upper=high) for column in columns]
     found: list[list[float]] = []
+
+    def tell(fit: Fit, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        fit.rows += len(values)
+        if block.ball is None:
+            fit.numbers(values)
+        return values
+
     if block.party is not None:
         declared = Declared(name, block.shape, block.party, told=fits[0].cell)
-        values = read_entries(declared, source, circumstances.texts)
-        fits[0].rows += len(values)
-        if block.ball is None:
-            fits[0].numbers(values)
-        found = np.asarray(values, dtype=np.float64).reshape(-1, size).tolist()
+        found = tell(fits[0], read_entries(declared, source, circumstances.texts)).reshape(-1, size).tolist()
     else:
         for batch in batches(fields, source, circumstances.texts):
-            read = [_numbers(column, fit.cell) for column, fit in zip(batch, fits, strict=True)]
-            for values, fit in zip(read, fits, strict=True):
-                fit.rows += len(values)
-                if block.ball is None:
-                    fit.numbers(values)
-            found += np.stack(read, axis=1).tolist()
+            each = zip(batch, fits, strict=True)
+            found += np.stack([tell(fit, _numbers(column, fit.cell)) for column, fit in each], axis=1).tolist()
             circumstances.progress("records read", len(found), None)
         if not found:
             refuse("PS0808", "there are no records", help="one record per row, below a line that names the columns")

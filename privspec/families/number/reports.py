@@ -31,8 +31,6 @@ from privspec.families.decision import (
     Relaxation,
     accuracy_json,
     conflict_line,
-    decimal_up,
-    guarantee_head,
     missed,
     price,
     promised,
@@ -67,7 +65,6 @@ from privspec.kernel.reports import (
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
 from privspec.problem import cells as reading_of_cells
 from privspec.problem import frequencies as reading_of_sets
 from privspec.problem import points as reading_of_points
@@ -283,9 +280,9 @@ def _limits(line: Requirement, count: int) -> list[Fraction]:
     return found if len(found) == count else found * count
 
 
-def best_of_all(system: System, limits: tuple[Fraction, ...] | None = None) -> Frequencies:
+def best_of_all(system: System) -> Frequencies:
     """The best sets for each epsilon."""
-    block, limits = system.block, limits or system.limits
+    block, limits = system.block, system.limits
     if limits is None:
         return Frequencies(block, (best_sets(block, system.epsilon),), None)
     every = sorted(set(limits))
@@ -344,15 +341,9 @@ def _sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
     kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
     return {
         "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
-        "guarantees": [_promised(line, number, epsilon) for number, line in enumerate(model.requirements)],
+        "guarantees": [promised(line, number, epsilon, SETS_NOTE) for number, line in enumerate(model.requirements)],
         "accuracy": accuracy_json((one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy),
     }
-
-
-def _promised(line: Requirement, number: int, epsilon: Fraction) -> dict[str, Any]:
-    """A guarantee of the largest epsilon of any party, rounded up, and no more than is asked for."""
-    said = show(min(Fraction(decimal_up(epsilon)), max(_limits(line, 1))))
-    return guarantee_head(line, number) | {"achieved": {"epsilon": said}, "because": [SETS_NOTE]}
 
 
 def name_of(found: Sets) -> str:

@@ -50,9 +50,8 @@ from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
 from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, all_laws, work_of_windows
 from privspec.model.graph import Model
-from privspec.model.requirements import Requirement
 from privspec.model.values import show
-from privspec.problem.chains import ChainBlock, block_of
+from privspec.problem.chains import block_of
 from privspec.problem.form import Numbers, document
 from privspec.solvers import chains as solver
 
@@ -77,14 +76,8 @@ class Sequence:
     """A spec in numbers: `chain` as the kernel reads it, with noise of one step; the laws are of the answers."""
 
     model: Model
-    block: ChainBlock
     chain: Chain
     laws: Array | None
-
-    @property
-    def given(self) -> list[tuple[int, Requirement]]:
-        """The lines that count on the model, by number."""
-        return [(i, line) for i, line in enumerate(self.model.requirements) if i in self.block.lines]
 
     def epsilon(self, number: int) -> Fraction:
         """What a line asks for."""
@@ -104,7 +97,7 @@ class Correlated:
         block = block_of(model)
         mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
         found = read_chain(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism"))
-        return Sequence(model, block, found, _log_laws(found) if affordable(found) else None)
+        return Sequence(model, found, _log_laws(found) if affordable(found) else None)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
         """The least noise by the laws of the answer, or else by quilts."""
@@ -208,17 +201,17 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     if not chain.everything():
         raise SpecError.at(
             system.model.source,
-            system.model.nodes[system.block.source].span,
+            system.model.nodes[system.chain.block.source].span,
             "PS0511",
             "no entry changes the answer, so that it may be published as it is",
         )
     needs = _without_model(system, asked)
-    strictest = min(system.block.lines, key=lambda number: asked[number])
+    strictest = min(system.chain.block.lines, key=lambda number: asked[number])
     epsilon = asked[strictest]
     if system.laws is not None:
         needs[strictest], refused, proof = _by_laws(system, epsilon)
     else:
-        refused = None if system.block.network else _refused_beyond(system, epsilon)
+        refused = None if system.chain.block.network else _refused_beyond(system, epsilon)
         needs[strictest], proof = _by_parts(system, epsilon, refused)
     binding = max(needs, key=lambda number: needs[number])
     scale = max(needs[binding], FINEST)
@@ -243,7 +236,7 @@ def _without_model(system: Sequence, asked: Mapping[int, Fraction]) -> dict[int,
     return {
         number: plain(system.chain, line.neighbours.unit) / asked[number]
         for number, line in enumerate(system.model.requirements)
-        if number not in system.block.lines
+        if number not in system.chain.block.lines
     }
 
 
@@ -324,7 +317,7 @@ def _by_parts(system: Sequence, epsilon: Fraction, refused: Refused | None) -> t
     """The size that quilts need, or less where what is between them is small enough to be compared by its laws."""
     chain, found = system.chain, None
     low, high = FINEST if refused is None else refused.scale, chain.everything() / epsilon
-    if not system.block.network:
+    if not system.chain.block.network:
         for distance in DISTANCES:
             if distance < chain.length and work_of_windows(chain, distance) <= MOST_RATIOS:
                 proof = Proof("windows", distance)
@@ -364,9 +357,9 @@ def _enough(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) ->
 
 def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, Array | None]:
     """The size that quilts need, and the quilts for every law; of a network all entries are near."""
-    if system.block.network:
+    if system.chain.block.network:
         return system.chain.everything() / Fraction(epsilon), None
-    chain, size = system.chain, range(len(system.chain.block.states))
+    chain, size = system.chain, range(system.chain.size)
     reaches = np.array([chain.reach(t) for t in range(chain.length)], dtype=np.float64)
     moved = np.array([[[chain.moved(t, a, b) for b in size] for a in size] for t in range(chain.length)], dtype=float)
     if joint:
@@ -385,7 +378,7 @@ def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tupl
 def _alternatives(system: Sequence, found: Solved) -> tuple[Alternative, ...]:
     """What other ways of sizing the same noise would cost; noise for one entry alone does not count on the model."""
     chain = system.chain
-    strictest = min(system.block.lines, key=system.epsilon)
+    strictest = min(system.chain.block.lines, key=system.epsilon)
     epsilon = system.epsilon(strictest)
     line = system.model.requirements[strictest].line
     sizes: list[tuple[str, Fraction]] = [("group privacy: all entries as one unit", chain.everything() / epsilon)]
@@ -393,7 +386,7 @@ def _alternatives(system: Sequence, found: Solved) -> tuple[Alternative, ...]:
         apart = solver.wasserstein(system.laws)
         if apart:
             sizes.append(("Wasserstein mechanism (Song et al. 2017)", apart / epsilon))
-    if not system.block.network:
+    if not system.chain.block.network:
         if found.proof.by != "quilts":
             sizes.append(("Markov quilts, one for each pair of values", _by_quilts(system, float(epsilon))[0]))
         paper = _by_quilts(system, float(epsilon), joint=True)[0]
@@ -420,7 +413,7 @@ def _loss(chain: Chain, scale: Fraction) -> float:
 
 def _stated(system: Sequence, solved: Solved, chain: Chain) -> dict[str, Any]:
     """The noise as it stands in the plan, with what it guarantees and how that is shown."""
-    model, lines, proof, refused = system.model, system.block.lines, solved.proof, None
+    model, lines, proof, refused = system.model, system.chain.block.lines, solved.proof, None
     if solved.refused is not None:
         where = {"place": solved.refused.place, "beyond": solved.refused.beyond}
         refused = {"line": solved.binding, "scale": str(solved.refused.scale), **where}
@@ -448,7 +441,7 @@ def _prices(system: Sequence, found: Solved) -> Iterator[dict[str, Any]]:
         return  # a price is a remark, and takes as long as the plan
     asked = _epsilons(system)
     raised = asked | {number: asked[number] * STEP}
-    if number in system.block.lines:
-        raised |= {i: max(asked[i], raised[number]) for i in system.block.lines}
+    if number in system.chain.block.lines:
+        raised |= {i: max(asked[i], raised[number]) for i in system.chain.block.lines}
     after = _loss(chain, _solved(system, raised).scale)
     yield price(system.model.requirements[number], after / _loss(chain, found.scale) - 1)
