@@ -43,7 +43,7 @@ from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.laws.law import Law, Strategy
 from privspec.kernel.participation import wrong_person
-from privspec.kernel.promises import Line, keeps
+from privspec.kernel.promises import Promise, judge_promises, of_one_figure
 from privspec.kernel.rows import identity
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import residuals
@@ -621,7 +621,7 @@ class MarginalRules(Rules):
     """How plans about tables of counts are judged."""
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
-        executed, lines = read_executed(case.block, case.mechanism), list[Line]()
+        executed, promises = read_executed(case.block, case.mechanism), list[Promise]()
         block = executed.block
         held_by(case, block.source)
         for guarantee in read_guarantees(case.guarantees, case.frame):
@@ -630,8 +630,8 @@ class MarginalRules(Rules):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
             if case.frame.data[0].rule == "drop" and not change.adding:
                 raise case.block.wrong("replaces records of a table whose rule leaves records out")
-            lines.append(keeps(case, executed.term, guarantee, change, executed.notes, executed.sees))
-        case.promised = executed.term, lines
+            promises.append(of_one_figure(case, executed.term, guarantee, change, executed.notes, executed.sees))
+        judge_promises(case, executed.term, promises)
         return executed
 
     def judge(self, case: PlanUnderCheck) -> Executed:

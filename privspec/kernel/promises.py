@@ -129,7 +129,7 @@ class Promise:
     """What a guarantee asks of all that a term shows, the notes that it rests on, and what is said of it.
 
     `words` has {} for the first of the `figures`, which is derived; the others are those asked for. `otherwise`: what
-    is said where the guarantee does not hold, if that is something else.
+    is said where the guarantee does not hold, if that is something else, with {} for what is stated as well.
     """
 
     guarantee: Guarantee
@@ -148,34 +148,31 @@ def judge_promises(case: PlanUnderCheck, term: Term, promises: list[Promise]) ->
         asked, said = guarantee.obligation, guarantee.achieved
         fits = guarantee.because == one.notes and set(said) == set(one.figures)
         fits = fits and all(said[name] == guarantee.asked[name] for name in others)
-        lines.append(Line(asked.line, term.outputs, asked.measure.of, one.questions, fits))
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, one.questions, fits))
         found = verdict(term, lines[-1])
         least = float(found.largest((figure,))[figure])
-        tail = one.otherwise or (f"{one.words}; the plan states {{:.8g}}, where {{:.8g}} is asked for")
-        figures = least, float(said.get(figure, 0)), float(guarantee.asked[figure])
+        tail = one.otherwise or f"{one.words}; the plan states {{:.8g}}, where {{:.8g}} is asked for"
+        figures = least, float(said.get(figure, 0)), float(guarantee.asked.get(figure, 0))
         text = (one.words if found.holds else tail).format(*figures)
         case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {text}", guarantee.number)
     case.promised = term, lines
 
 
-def keeps(
+def of_one_figure(
     case: PlanUnderCheck, term: Structured, guarantee: Guarantee, change: Change, notes: tuple[str, ...], sees: str
-) -> Line:
-    """A line of one figure, about one change of the records or numbers of a curator: judged by theorems, and told.
+) -> Promise:
+    """What a line asks of noise by one figure, about one change of the records or numbers of a curator.
 
     Args: notes, what noise of this law rests on; sees, what whoever sees the outputs sees, in words.
     """
-    asked, said, measure = guarantee.obligation, guarantee.achieved, guarantee.obligation.measure
-    group = notes_of([(one.kind, one.count) for one in asked.units])
-    if guarantee.because != (*notes, *group) or set(said) != set(term.law.figures) or measure.each:
+    asked, measure, (name,) = guarantee.obligation, guarantee.obligation.measure, term.law.figures
+    rests = *notes, *notes_of([(one.kind, one.count) for one in asked.units])
+    fits = guarantee.because == rests and set(guarantee.achieved) == {name} and measure.of.of_laws
+    if not fits or measure.each:
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-    question = Question(change, guarantee.asked, said)
-    line = Line(asked.line, frozenset(asked.seen), measure.of, (question,), measure.of.of_laws)
-    found, ((name, stated),) = verdict(term, line), said.items()
-    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
     figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
-    tail = "gives" if found.holds else f"does not give, with the {float(stated):.8g} that is stated,"
-    least = float(found.largest((name,))[name])
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {name} is {least:.8g} at most, which {tail} "
-    case.says("privacy", found.holds, f"{text}{measure.name} with {figures}", guarantee.number)
-    return line
+    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
+    least, line = f"{name} is {{:.8g}} at most, which", f"{measure.name} with {figures}"
+    otherwise = f"{least} does not give, with the {{:.8g}} that is stated, {line}"
+    question = Question(change, guarantee.asked, guarantee.achieved)
+    return Promise(guarantee, (question,), rests, f"{least} gives {line}", (name,), otherwise)

@@ -27,7 +27,7 @@ from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Refused, Size, read
 from privspec.kernel.laws.gaussian import Gaussian
-from privspec.kernel.promises import Line, keeps
+from privspec.kernel.promises import Promise, judge_promises, of_one_figure
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
@@ -406,7 +406,7 @@ class StreamRules(Rules):
 
     def privacy(self, case: PlanUnderCheck) -> Banded:
         executed = read_banded(case.block, case.mechanism)
-        block, frame, lines = executed.block, case.frame, list[Line]()
+        block, frame, promises = executed.block, case.frame, list[Promise]()
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
             raise case.block.wrong("is about other data than the problem")
         if frame.trust.kind != CURATOR.name or frame.data[0].rule != "clip":
@@ -416,8 +416,8 @@ class StreamRules(Rules):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
         for guarantee in read_guarantees(case.guarantees, frame):
             change = executed.change(pattern_of(guarantee.obligation, block))
-            lines.append(keeps(case, executed.term, guarantee, change, NOTES, SEES))
-        case.promised = executed.term, lines
+            promises.append(of_one_figure(case, executed.term, guarantee, change, NOTES, SEES))
+        judge_promises(case, executed.term, promises)
         return executed
 
     def judge(self, case: PlanUnderCheck) -> Banded:
