@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 79_717,
     "families": 197_200,
     "functions": 14_380,
-    "kernel": 132_468,
+    "kernel": 132_420,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,
