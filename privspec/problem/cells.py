@@ -26,7 +26,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, OfOneOutput
 from privspec.problem.points import ErrorReader
 from privspec.problem.refusals import besides, other_families, other_unit, reading, too_weak
 
@@ -42,15 +42,10 @@ LEAST = Fraction(1, 10**9)
 LEAST_TAIL = arb(2) ** -PRECISION
 
 
-class CellBlock(judged.CellBlock):
+class CellBlock(OfOneOutput, judged.CellBlock):
     """Numbers between two ends, each with a report, in cells by what a report costs there."""
 
     __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     def words(self) -> tuple[str, ...]:
         """The number, its cells, its report, and the loss."""

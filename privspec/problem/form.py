@@ -140,6 +140,16 @@ class Block(Protocol):
         """What it says, in full sentences."""
 
 
+class OfOneOutput:
+    """A block whose one output is its `output`."""
+
+    __slots__ = ()
+
+    @property
+    def outputs(self: Any) -> tuple[str, ...]:
+        return (self.output,)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Everything that a spec promises and wants."""

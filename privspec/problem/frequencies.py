@@ -27,6 +27,7 @@ from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
 from privspec.problem.terms import Term, behind, beside_output, measured, multiples, public, public_number, terms
 
@@ -41,15 +42,10 @@ COUNTED = (FiniteSet, IntegerRange, Grid)
 """Domains whose values a histogram counts."""
 
 
-class FrequencyBlock(judged.FrequencyBlock):
+class FrequencyBlock(OfOneOutput, judged.FrequencyBlock):
     """The values that parties may hold, and what errors of the counts cost."""
 
     __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     def words(self) -> tuple[str, ...]:
         """What is held and counted, and the loss."""

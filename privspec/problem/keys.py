@@ -28,7 +28,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, without_loss
 from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
@@ -45,7 +45,7 @@ WORDS = {
 MEASURES = (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED)
 
 
-class KeyBlock(judged.KeyBlock):
+class KeyBlock(OfOneOutput, judged.KeyBlock):
     """The keys of `source` that are shown in `output`, with their `counts` or alone.
 
     `error`: "missed", the share of the keys of `at_least` so many records that are hidden; "absolute" or "squared",
@@ -54,11 +54,6 @@ class KeyBlock(judged.KeyBlock):
     """
 
     __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     def words(self) -> tuple[str, ...]:
         """What a key is, what is shown of it, and the loss."""

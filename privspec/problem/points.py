@@ -24,6 +24,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak, without_loss
 from privspec.problem.terms import Term, measured, public_number, terms
 
@@ -45,7 +46,7 @@ def error_words(error: Error) -> str:
     return times + ("the square of " * (error.power == 2)) + WORDS[error.norm]
 
 
-class PointBlock(judged.PointBlock):
+class PointBlock(OfOneOutput, judged.PointBlock):
     """`count` points of `size` numbers each, of which `output` has a report each, drawn independently.
 
     A point lies in a box, each number between `lower` and `upper` (None: no end on that side), or in a `ball` of a norm
@@ -54,11 +55,6 @@ class PointBlock(judged.PointBlock):
     """
 
     __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     def words(self) -> tuple[str, ...]:
         """The point, its report, and the loss."""

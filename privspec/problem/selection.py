@@ -28,7 +28,7 @@ from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
 from privspec.problem.terms import Term, behind, beside_output, measured, terms
 
@@ -46,7 +46,7 @@ LARGEST_SIZE = 10**9
 MOST_GROUPS = 1000
 
 
-class Selection(Selected):
+class Selection(OfOneOutput, Selected):
     """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
 
     A record is read at the nearest answer, the higher of two that are as near, or at the one of its own name. `records`
@@ -55,11 +55,6 @@ class Selection(Selected):
     """
 
     __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     def words(self) -> tuple[str, ...]:
         """The column, what is sought, and the loss."""

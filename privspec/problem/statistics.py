@@ -19,6 +19,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import reading, without_loss
 
 VERSION = 1
@@ -73,7 +74,7 @@ class SimulatedLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticBlock:
+class StatisticBlock(OfOneOutput):
     """`output` is released for the mean or sum (`mean`) of a function's values for each party's records.
 
     `count` records of `dimension` numbers for each of `parties` parties, each record in the Euclidean ball of radius
@@ -102,11 +103,6 @@ class StatisticBlock:
     sites: tuple[str, ...] | None
     families: tuple[str, ...] | None
     loss: SimulatedLoss
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The one output."""
-        return (self.output,)
 
     @property
     def records(self) -> Records:

@@ -26,6 +26,7 @@ from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
 from privspec.model.voting import Borda, Drawn, FirstChoice, Law, Lottery, Points
 from privspec.model.worlds import ROW_LIMIT
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import reading, without_loss
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
@@ -102,7 +103,7 @@ class Rounds(NamedTuple):
     count: int | None  # type: ignore[assignment]  # in place of the method of tuples
 
 
-class Votes(Vote):
+class Votes(OfOneOutput, Vote):
     """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
 
     `voters` serve the loss only where `secret`: some requirement lets voters come and go, so that their number is
@@ -112,10 +113,6 @@ class Votes(Vote):
     __slots__ = ()
     limits: tuple[Limit, ...]
     rounds: Rounds | None
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
     @property
     def alternatives(self) -> tuple[str, ...]:
