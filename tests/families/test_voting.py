@@ -195,7 +195,7 @@ def test_drawn_votes_agree_with_all_votes(monkeypatch: pytest.MonkeyPatch) -> No
     assert drawn.chosen.loss.standard_error > 0 and drawn.chosen.loss.profiles == priced.DRAWN
     gap = abs(float(exact.chosen.loss.value - drawn.chosen.loss.value))
     assert gap < 6 * drawn.chosen.loss.standard_error
-    assert drawn.document()["loss"]["standard_error"] == drawn.chosen.loss.standard_error
+    assert drawn.decided().document()["loss"]["standard_error"] == drawn.chosen.loss.standard_error
 
 
 def test_the_same_votes_are_drawn_every_time_and_time_is_limited() -> None:
@@ -263,7 +263,7 @@ def test_no_epsilon_is_enough_for_the_votes_alone() -> None:
     vain = [r for r in found.relaxations if not r.works]
     assert len(works) == 1 and "at epsilon = 5" in works[0].change
     again = decided(vote(extra=accuracy(works[0].change.split()[4].rstrip(",")), **CHOICE))
-    assert again.loss == pytest.approx(5, rel=1e-3)
+    assert again.decided().loss == pytest.approx(5, rel=1e-3)
     assert "no epsilon is enough" in vain[0].change
     assert all("no guarantee" in r.change and "depends on the votes" in r.change for r in vain[1:])
     assert len(vain) == 3
