@@ -12,12 +12,13 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass, replace
-from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
-from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
-from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, say, svg, tag, themed, way
+from privspec.explain.document import Block, Note, Plot, Section, Sentence, Table, proved, table
+from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, svg, tag, themed, way
+from privspec.explain.drawing import say as write
 from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, given
 from privspec.explain.graphs import observers
+from privspec.explain.messages import phrase, say
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
@@ -55,8 +56,8 @@ class SystemFact(MechanismFact):
     def gaps(self) -> tuple[str, ...]:
         return tuple(gap for part in self.parts for gap in part.mechanism.gaps)
 
-    def drawn(self, facts: Facts) -> str:
-        return f"{len(self.parts)} parts with independent noise" if len(self.parts) > 1 else "one part"
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        return {"many": len(self.parts), "several": len(self.parts) > 1}
 
     def summary_rows(self, facts: Facts) -> Rows:
         """Each part: what is drawn, how far it is off, what it spends."""
@@ -72,10 +73,6 @@ class SystemFact(MechanismFact):
         if self.chosen:
             rows.append(("Chosen shares", " · ".join(f"{name} = {value}" for name, value in self.chosen)))
         return rows
-
-    def error(self, facts: Facts) -> tuple[str, str]:
-        """The sum of the losses of the parts."""
-        return "Expected loss", "" if facts.loss is None else f"{facts.loss.value} over all parts"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How many times the loss."""
@@ -97,12 +94,11 @@ class SystemFact(MechanismFact):
         return tuple(thing for thing in found if not (numbers and thing == "how many values there are"))
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."
-        words = words if len(self.parts) > 1 else "The release has one part."
         every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
-        picked = [f"{name} was left to be chosen and is {value}, exactly." for name, value in self.chosen]
-        said = (proved(one, _COMPOSED) for one in (*picked, *self.runs))
-        return (proved(words, _COMPOSED), *line_sentences(facts, self._by_line()), *said, *dict.fromkeys(every))
+        picked = (say("system.chosen.number", name=name, value=value) for name, value in self.chosen)
+        runs = (proved(one, _COMPOSED) for one in self.runs)
+        lines = line_sentences(facts, self._by_line())
+        return *self._sentences("auditor", facts), *lines, *picked, *runs, *dict.fromkeys(every)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         every = self._each(lambda part: part.mechanism.auditor_tables(part))
@@ -213,16 +209,9 @@ def _each_time(part: Mapping[str, Any]) -> str:
 def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
     """How often a part is drawn and when, and what bounds all of it together."""
     if part["times"] > 1:
-        yield (
-            f"{names} is drawn {part['times']} times, each time with noise of its own and the same share. Every line "
-            "holds of all of them together. They are composed at fixed shares: exactly for Gaussian noise and for "
-            "randomised response, by an upper bound for other noise of pure epsilon."
-        )
+        yield phrase("system.runs.times", names=names, times=part["times"])
     if part["only_if"] is not None:
-        yield (
-            f"{names} is drawn only if {part['only_if']} is released and is not 0. Whoever sees it is told that as "
-            "well, so it could be computed from a release in which all is drawn; the whole budget is set aside."
-        )
+        yield phrase("system.runs.only_if", names=names, condition=part["only_if"], zero=0)
 
 
 def _share(share: Share) -> str:
@@ -293,15 +282,6 @@ def system_plot(parts: Sequence[PartOfPicture]) -> Plot:
     )
 
 
-def composition_words(claim: Claim) -> str:
-    """What parts of one line let through together, and whether that is exact or an upper bound."""
-    reached = claim.achieved_parameter
-    figure = f"Together they reach {reached[0]} = {reached[1]}" if reached else "Together they keep to it"
-    if _EXACT in claim.notes:
-        return f"{figure}: this is exact, found from the noise that each of them draws."
-    return f"{figure}: this is an upper bound; what they let through may be less."
-
-
 def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]]) -> Iterator[Sentence]:
     """A sentence for each line: what it asks of what is released together, and what every part spends of it.
 
@@ -312,10 +292,12 @@ def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]
         shares = by_line.get(claim.requirement, ())
         spent = "; ".join(f"{names} {'spend' if ' and ' in names else 'spends'} {share}" for names, share in shares)
         if len(shares) > 1:
-            said = f"{claim.sentence}: {spent}. {composition_words(claim)}"
-            yield proved(said, claim.line, *claim.notes, Judged("privacy"))
+            reached = claim.achieved_parameter
+            together = f"Together they reach {reached[0]} = {reached[1]}" if reached else "Together they keep to it"
+            exact = _EXACT in claim.notes
+            yield say("system.line.shared", claim=claim, spent=spent, together=together, exact=exact)
         elif shares:
-            yield proved(f"{claim.sentence}: {spent}, and nothing else does.", claim.line, Judged("privacy"))
+            yield say("system.line.single", claim=claim, spent=spent)
 
 
 # --- drawing ---------------------------------------------------------------------------------------------
@@ -333,7 +315,7 @@ def _fitted(words: str, wide: float) -> str:
 def _words(
     x: float, y: float, words: str, wide: float, colour: str = INK, anchor: str = "start", **more: object
 ) -> str:
-    return say(x, y, _fitted(words, wide), anchor, colour, size=SMALL, **more)
+    return write(x, y, _fitted(words, wide), anchor, colour, size=SMALL, **more)
 
 
 def _boxes(names: Sequence[str], column: tuple[float, float], height: float) -> tuple[dict[str, float], list[str]]:
