@@ -12,7 +12,7 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import conflict_line, decimal_up
-from privspec.families.tables.system import edited
+from privspec.families.tables.system import edited, table_of
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -22,7 +22,7 @@ from privspec.model.values import show
 from privspec.model.worlds import worlds
 from privspec.problem.elaborate import measure_of
 from privspec.problem.form import Numbers, Problem
-from privspec.problem.table_forms import Choice, Condition, Scaled, Table
+from privspec.problem.table_forms import Choice, Condition, Scaled
 from privspec.problem.table_lines import Conditions
 
 LARGEST_EPSILON = Fraction(16)
@@ -33,13 +33,6 @@ FIGURE = "the figure"
 """A chosen number under a name that no author can write."""
 DIGITS = 3
 _FREE = Fraction(10**6)
-
-
-def table_of(problem: Problem) -> Table:
-    """The one block of a finite spec."""
-    (table,) = problem.blocks
-    assert isinstance(table, Table)
-    return table
 
 
 # --- changes --------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from privspec.core.rounding import least_whole
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
 from privspec.families.family import Settings
 from privspec.families.tables import changes
-from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, to_program
+from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, table_of, to_program
 from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
@@ -233,7 +233,7 @@ class RangeLine:
         if domain is None:
             return None
         sizes = [o.domain.size or 0 for o in self.model.outputs if o.domain is not None and o.name != self.node.name]
-        if prod(sizes) * (domain.size or 0) * len(changes.table_of(self.problem).rows) > MOST_ENTRIES:
+        if prod(sizes) * (domain.size or 0) * len(table_of(self.problem).rows) > MOST_ENTRIES:
             return None
         return self._with(domain, priced)
 
@@ -527,7 +527,7 @@ class _Search:
 
     def _support_words(self, possible: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str:
         """What the lines leave one row."""
-        table = changes.table_of(self.problem)
+        table = table_of(self.problem)
         drawn, of = _named(table.outputs), _named(table.of)
         certain = np.flatnonzero(possible.sum(axis=1) == 1)
         if len(certain):

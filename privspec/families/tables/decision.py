@@ -277,11 +277,16 @@ class SolvedTable(ABC):
         return Executed(task.outputs, task.rows, task.columns, task.places, rows, self.exact.denominator)
 
     @cached_property
+    def exact_loss(self) -> Fraction:
+        """The loss of the exact table."""
+        task, chosen = self.task, dict(self.scalars)
+        found: Fraction = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
+        return found
+
+    @cached_property
     def loss(self) -> float:
         """The loss, as the nearest double."""
-        task, chosen = self.task, dict(self.scalars)
-        value = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
-        return float(value)
+        return float(self.exact_loss)
 
     @cached_property
     def proof(self) -> tuple[float | None, dict[str, Any]]:

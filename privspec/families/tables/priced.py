@@ -22,7 +22,7 @@ from privspec.families.decision import Decided, Infeasible, decimal_up, float_do
 from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, explained, solved
 from privspec.families.tables.family import fairness_of, guarantee_of, mechanism_of
-from privspec.families.tables.system import TableSystem, to_program
+from privspec.families.tables.system import TableSystem, table_of, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import Priced, least
@@ -58,7 +58,7 @@ class Search(amounts.Search):
     @property
     def table(self) -> Table:
         """The block."""
-        return TableSystem(self.problem).table
+        return table_of(self.problem)
 
     def at(self, value: Fraction, block: Table) -> tuple[Model, TableSystem]:
         """The model and the system at an amount, about a block."""
@@ -82,13 +82,6 @@ class Search(amounts.Search):
         if isinstance(found, InfeasibleTable):
             return None
         return LinearTable(model, system, self.settings, found, lowered)
-
-
-def exact_loss(table: LinearTable) -> Fraction:
-    """The loss of an exact table."""
-    task, chosen = table.task, dict(table.scalars)
-    found: Fraction = task.loss.value(table.executed, task.weights(), chosen) + task.errors(table.executed, chosen)
-    return found
 
 
 def priced(model: Model, settings: Settings) -> Decided | Infeasible:
@@ -157,7 +150,7 @@ def _meets(search: Search, value: Fraction) -> LinearTable | None:
         raise
     except SolverError:
         return None  # ratios too wide for doubles: smaller amounts are tried
-    return found if found is not None and exact_loss(found) <= search.table.accuracy[0].limit else None
+    return found if found is not None and found.exact_loss <= search.table.accuracy[0].limit else None
 
 
 def _decided(search: Search, value: Fraction) -> Decided:
@@ -215,7 +208,7 @@ class PricedTable:
     @property
     def loss(self) -> float:
         """What the amount costs, and the errors where they are in the loss."""
-        rest = Fraction(0) if self.search.found.rest is None else exact_loss(self.table)
+        rest = Fraction(0) if self.search.found.rest is None else self.table.exact_loss
         return float(self.search.found.cost(self.value) + rest)
 
     def decided(self) -> Decided:

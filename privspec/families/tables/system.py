@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,9 +139,7 @@ class TableSystem:
     @property
     def table(self) -> Table:
         """The block."""
-        (block,) = self.problem.blocks
-        assert isinstance(block, Table)
-        return block
+        return table_of(self.problem)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -511,7 +509,13 @@ class Debiased:
         return cls(alpha, choice.low, choice.high, masses, weighted, known, weights)
 
 
-def edited(problem: Problem, **parts: object) -> Problem:
-    """The problem with other parts of its table."""
+def table_of(problem: Problem) -> Table:
+    """The one block of a finite spec."""
     (table,) = problem.blocks
-    return replace(problem, blocks=(replace(table, **parts),))  # type: ignore[type-var]
+    assert isinstance(table, Table)
+    return table
+
+
+def edited(problem: Problem, **parts: Any) -> Problem:
+    """The problem with other parts of its table."""
+    return replace(problem, blocks=(replace(table_of(problem), **parts),))
