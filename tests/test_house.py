@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 72_640,
     "explain": 79_650,
-    "families": 196_600,
+    "families": 196_510,
     "functions": 14_380,
     "kernel": 132_420,
     "language": 28_000,

@@ -31,6 +31,7 @@ from privspec.families.tables.noise import (
     shown,
     staircase_candidates,
 )
+from privspec.model.reports import listing
 from privspec.model.values import show
 
 
@@ -209,12 +210,7 @@ def listed(parts: Sequence[str], most: int = _MOST_LISTED, between: str = ", ") 
     """The first of several parts, and how many are left out."""
     if len(parts) > most:
         return between.join([*parts[:most], f"and {len(parts) - most} more"])
-    return joined(parts) if between == ", " else between.join(parts)
-
-
-def joined(parts: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return listing(parts) if between == ", " else between.join(parts)
 
 
 def named(labels: Sequence[Label], among: Sequence[Label]) -> str:
@@ -396,7 +392,7 @@ def _reported(values: Sequence[Label], columns: Sequence[Label], remap: Array) -
     for value, row in zip(values, remap, strict=True):
         targets = np.flatnonzero(row).tolist()
         if len(targets) > 1:
-            chances = joined([shown(row[y]) for y in targets])
+            chances = listing([shown(row[y]) for y in targets])
             names = " or ".join(spoken(columns[y]) for y in targets)
             drawn.append(f"{spoken(value)} → {names} with probabilities {chances}")
         else:
