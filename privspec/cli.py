@@ -522,9 +522,9 @@ def _shown(stage: str, result: object) -> str:
     from pprint import pformat
 
     if stage == "problem":
-        from privspec.problem.form import document
+        from privspec.kernel.writing import write
 
-        return json.dumps(document(result), indent=1, ensure_ascii=False)
+        return json.dumps(write(result), indent=1, ensure_ascii=False)
     if stage == "tree":
         from privspec.language.spelling import print_spec
 

@@ -24,11 +24,11 @@ from privspec.core.records import dataclass, replace
 from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.problem import PLAN
 from privspec.kernel.core.reading import JsonNode, Refused, parse
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document as problem_document
 from privspec.problem.stored import model_inside
 from privspec.problem.words import words
 from privspec.stated import Guarantee, Loss, Stated
@@ -168,7 +168,7 @@ def _spec(plan: JsonNode, claims: list[Claim], told: list[str]) -> Model:
     told += words(problem)
     if model.design is not None and model.chosen:
         told.append(_whole_design(model).words()[0])
-    same = problem_document(problem) == parts["problem"].value and _left_open(model, parts)
+    same = write(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))
     document = {key: item.value for key, item in parts.items()}
@@ -183,7 +183,7 @@ def _left_open(model: Model, parts: Mapping[str, JsonNode]) -> bool:
     stated = dict(parts["design"].entries()) if "design" in parts and not parts["design"].absent else {}
     if model.design is None or not model.chosen:
         return not stated and not model.open
-    return "problem" in stated and problem_document(_whole_design(model)) == stated["problem"].value
+    return "problem" in stated and write(_whole_design(model)) == stated["problem"].value
 
 
 def _whole_design(model: Model) -> Any:

@@ -362,10 +362,10 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
 
     @classmethod
     def fit(cls, model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
+        from privspec.kernel.writing import write
         from privspec.problem.elaborate import elaborate
-        from privspec.problem.form import document
 
-        whole = document(elaborate(model))
+        whole = write(elaborate(model))
         block, source = (
             read(cls.BLOCK, JsonNode(whole["blocks"][0], "block")),
             read_frame(JsonNode(whole, "problem")).data[0],

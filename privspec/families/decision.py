@@ -27,8 +27,9 @@ from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
 from privspec.core.spans import Span
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, View
-from privspec.kernel.core.reading import JsonNode, read
+from privspec.kernel.core.reading import Grid, JsonNode, read
 from privspec.kernel.forms import HOMES, rules_of
+from privspec.kernel.writing import array, write
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt
@@ -38,7 +39,6 @@ from privspec.model.values import show
 from privspec.problem import form
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers
 from privspec.problem.stored import spec_json
 from privspec.registry import block_of
 
@@ -311,7 +311,7 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers, and versions."""
-    problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
+    problem = parts["problem"] if "problem" in parts else write(elaborate(model))
     solver = parts["remarks"]["solver"]
     remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": _versions()}}
     found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts, "remarks": remarks}
@@ -497,4 +497,4 @@ def inverse_root(mixed: Array) -> tuple[dict[str, Any] | None, Array]:
     digits = BITS - int(np.frexp(np.abs(root).max())[1])
     whole = np.rint(np.ldexp(root, digits))
     entries = tuple(int(v) << int(shift) for row in whole.tolist() for v, shift in zip(row, shifts, strict=True))
-    return Numbers(root.shape, Fraction(2) ** -digits, entries).to_json(), right
+    return array(Grid(root.shape, Fraction(2) ** -digits, entries)), right

@@ -22,10 +22,10 @@ from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.worth import OPTIMAL_GAP
+from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
 from privspec.problem.designs import KEY, Alternative, Design, block_of, name_of, reason, with_picked
-from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
 
@@ -137,7 +137,7 @@ class DesignDecision:
                 },
                 "alternatives": others,
                 KEY: {
-                    "problem": problem_document(self.block),
+                    "problem": write(self.block),
                     "chosen": self.outcomes.index(self.chosen),
                     "outcomes": [self._outcome(one) for one in self.outcomes],
                 },
@@ -248,7 +248,7 @@ def _conflicts(model: Model) -> list[Infeasible]:
 
 
 def _floor(stated: Alternative) -> Fraction | None:
-    return floor_of(JsonNode(problem_document(stated.problem), "problem"), stated.paid)
+    return floor_of(JsonNode(write(stated.problem), "problem"), stated.paid)
 
 
 def _why(error: Exception) -> str:

@@ -12,12 +12,13 @@ import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase, Stepped
+from privspec.kernel.writing import array
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import Array, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness, bernoulli_fraction
-from privspec.problem.form import Numbers
 
 if TYPE_CHECKING:
     from privspec.kernel.core.linear import Release
@@ -46,7 +47,7 @@ class SteppedNoise(NoiseLaw):
 
     def to_json(self) -> dict[str, Any]:
         law = self.law
-        weights = Numbers((len(law.weights),), Fraction(1), law.weights).to_json(PACKED)
+        weights = array(Grid((len(law.weights),), Fraction(1), law.weights), PACKED)
         named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
         return {"shape": self.known.shape, "laws": [named | {"point": law.point, "weights": weights}]}
 

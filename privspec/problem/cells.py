@@ -17,7 +17,9 @@ from flint import arb, ctx
 from privspec.core.records import dataclass
 from privspec.kernel import reports as judged
 from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
 from privspec.model.graph import Model, once
@@ -26,7 +28,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers, OfOneOutput
+from privspec.problem.form import OfOneOutput
 from privspec.problem.points import ErrorReader
 from privspec.problem.refusals import besides, other_families, other_unit, reading, too_weak
 
@@ -150,7 +152,7 @@ class RealLaw:
         return above if self.most is None else min(above, self.most)
 
 
-def _costs(law: RealLaw, line: DataModel, ends: Sequence[Fraction], values: Sequence[Fraction], power: int) -> Numbers:
+def _costs(law: RealLaw, line: DataModel, ends: Sequence[Fraction], values: Sequence[Fraction], power: int) -> Grid:
     """What every value costs in every cell, times the probability of the cell; the law is that within the domain."""
     with ctx.workprec(PRECISION):
         found = [law.between(a, b) for a, b in pairwise(ends)]
@@ -166,7 +168,7 @@ def _costs(law: RealLaw, line: DataModel, ends: Sequence[Fraction], values: Sequ
             share = cost / whole
             short = share.denominator.bit_length() <= BITS
             rows.append(max(share if short else Fraction(round(share * 2**BITS), 2**BITS), Fraction(0)))
-    return Numbers.of(rows, (len(found), len(values)))
+    return exact_grid(rows, (len(found), len(values)))
 
 
 def _exact(value: Any) -> Fraction:

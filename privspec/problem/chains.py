@@ -17,8 +17,10 @@ from privspec.core.sparse import SparseMatrix, kron
 from privspec.kernel import chains as judged
 from privspec.kernel.chains import Accuracy, Output
 from privspec.kernel.changes import ConditionalLaw
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import CURATOR
+from privspec.kernel.writing import LISTED, exact_grid
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -27,7 +29,6 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Chain
 from privspec.model.targets import call_of
 from privspec.model.values import Value, show
-from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
 from privspec.problem.linear_affine import INPUTS, Affine, Layout
 from privspec.problem.linear_interpreter import Interpreter, Reading
@@ -146,10 +147,10 @@ def block_of(model: Model) -> ChainBlock:
     return ChainBlock(
         source=chain.subject,
         states=tuple(show(state) if isinstance(state, Fraction) else str(state) for state in states),
-        starts=Numbers.of([p for law in chain.starts for p in law], (len(chain.starts), size)),
-        steps=Numbers.of([p for law in chain.steps for row in law for p in row], (len(chain.steps), size, size)),
+        starts=exact_grid([p for law in chain.starts for p in law], (len(chain.starts), size)),
+        steps=exact_grid([p for law in chain.steps for row in law for p in row], (len(chain.steps), size, size)),
         network=tuple(
-            ConditionalLaw(one.parents, Numbers.of([p for row in one.rows for p in row], (len(one.rows), size)))
+            ConditionalLaw(one.parents, exact_grid([p for row in one.rows for p in row], (len(one.rows), size)))
             for one in chain.network
         ),
         released=tuple(Output(one.name, one.start, one.stop, one.shape) for one in system.outputs),
@@ -164,7 +165,7 @@ def block_of(model: Model) -> ChainBlock:
     )
 
 
-def _weights(errors: Errors, size: int) -> Numbers:
+def _weights(errors: Errors, size: int) -> Grid:
     """What the squared error of each number counts, where errors are independent."""
     return numbers_of((errors.rows * errors.rows.data).T @ errors.weights, (size,))
 

@@ -14,11 +14,12 @@ import numpy as np
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import replace
 from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, Share, Unit, View
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import ContributionBound
 from privspec.kernel.trust import CURATOR, Trust
 from privspec.kernel.trust import Asserted as AssertedMove
+from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import unknown_keys
@@ -40,7 +41,7 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Numbers, Problem, PublicValue, document
+from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Problem, PublicValue
 from privspec.problem.terms import factor_of, public_number
 from privspec.registry import draws_a_winner, family_of
 
@@ -311,7 +312,7 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
     (law,), held = model.records, model.block(model.records[0].table)
     found = Cut(law.table, law.people, numbers(law.chances), cell_chances(model, held), Fraction(0))
     try:
-        return replace(found, lost=found.derived(JsonNode(document(problem), "problem")))
+        return replace(found, lost=found.derived(JsonNode(write(problem), "problem")))
     except Refused as why:
         columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
         hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"
@@ -331,7 +332,7 @@ def _is_chosen(model: Model, line: Requirement) -> bool:
     return any(set(names_used(unit)) & set(model.chosen) for unit in units)
 
 
-def cell_chances(model: Model, held: InputBlock) -> Numbers | None:
+def cell_chances(model: Model, held: InputBlock) -> Grid | None:
     """The chances of the cells in which a record of a table lies, where laws of all of its columns say so, exactly."""
     laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
     schema = held.schema or ()
@@ -341,6 +342,6 @@ def cell_chances(model: Model, held: InputBlock) -> Numbers | None:
     return numbers([prod(some, start=Fraction(1)) for some in product(*each)])
 
 
-def numbers(values: Sequence[Fraction]) -> Numbers:
+def numbers(values: Sequence[Fraction]) -> Grid:
     """A list of exact numbers."""
-    return Numbers.of(values, (len(values),))
+    return exact_grid(values, (len(values),))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.writing import array
 from privspec.model.domains import Ball, Between, Cut, Domain, IntegerRange, Power, Table
 from privspec.model.graph import Model
 from privspec.problem.elaborate import cell_chances
@@ -278,7 +279,7 @@ def expected(problem: Mapping[str, Any], model: Model) -> Iterator[Expected]:
                 some = rows[one["start"] : one["stop"]]
                 if cells is None and np.any(np.ptp(some, axis=1)):
                     continue
-                each = some[:, 0] if cells is None else some @ _values(cells.to_json())
+                each = some[:, 0] if cells is None else some @ _values(array(cells))
                 lower.append((one["name"], float(records * each.min()), float(records * each.max())))
         line = model.line(law)
         yield Expected(law.table, line, limit["most"], records, tuple(lower))

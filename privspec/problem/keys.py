@@ -13,6 +13,7 @@ import numpy as np
 
 from privspec.core.records import dataclass
 from privspec.kernel import keys as judged
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
 from privspec.kernel.trust import CURATOR
@@ -28,7 +29,7 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers, OfOneOutput
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, without_loss
 from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
@@ -119,7 +120,7 @@ def block_of(model: Model) -> KeyBlock:
     )
 
 
-def _check_sizes(model: Model, loss: Error, found: Error, sizes: Numbers | None) -> None:
+def _check_sizes(model: Model, loss: Error, found: Error, sizes: Grid | None) -> None:
     """Raises: Failure PS0502 for a line about other keys, PS0401 for an average without a law, PS0406 over no key."""
     if _asked(found.question) != _asked(loss.question):
         hint = "ask for them in a spec of their own"
@@ -249,7 +250,7 @@ def _law(model: Model, question: syntax.Call) -> DataModel | None:
     return None
 
 
-def _sizes(model: Model, law: DataModel) -> Numbers:
+def _sizes(model: Model, law: DataModel) -> Grid:
     """The chances of 1, 2, ... records, rounded to 2^-60 and adding up to exactly one.
 
     Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments.
@@ -273,7 +274,7 @@ def _sizes(model: Model, law: DataModel) -> Numbers:
         chances.pop()
     # what rounding left goes to the likeliest size
     chances[chances.index(max(chances))] += 2**BITS - sum(chances)
-    return Numbers((len(chances),), Fraction(1, 2**BITS), tuple(chances))
+    return Grid((len(chances),), Fraction(1, 2**BITS), tuple(chances))
 
 
 def _geometric(p: Fraction) -> list[Fraction]:

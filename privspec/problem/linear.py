@@ -19,6 +19,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import COUNTED, Difference, Part, Released, first_cells
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.participation import of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
@@ -40,7 +41,6 @@ from privspec.model.neighbours import (
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
-from privspec.problem.form import Numbers
 from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_lowering import (
     Errors,
@@ -73,11 +73,11 @@ class Sparse:
     FORM: ClassVar[str] = "sparse"
 
     shape: tuple[int, ...]
-    places: Numbers
-    values: Numbers
+    places: Grid
+    values: Grid
 
 
-Matrix: TypeAlias = Numbers | Sparse
+Matrix: TypeAlias = Grid | Sparse
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Intervals:
     FORM: ClassVar[str] = "intervals"
 
     shape: tuple[int, ...]
-    starts: Numbers
-    ends: Numbers
+    starts: Grid
+    ends: Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,11 @@ class Classes:
     """
 
     length: int
-    counts: Numbers
-    classes: Numbers
+    counts: Grid
+    classes: Grid
 
 
-def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) -> Numbers:
+def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) -> Grid:
     """The numbers that doubles stand for.
 
     Those are fractions of one small denominator where the nearest doubles of these are the ones given; else the
@@ -114,13 +114,13 @@ def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) 
     below = short_denominator(distinct.tolist())
     if below:
         whole = [round(Fraction(value) * below) for value in distinct.tolist()]
-        return Numbers(shape, Fraction(1, below), tuple(np.array(whole, dtype=object)[inverse].tolist()))
+        return Grid(shape, Fraction(1, below), tuple(np.array(whole, dtype=object)[inverse].tolist()))
     digits, exponent = np.frexp(distinct[distinct != 0])
     odd = np.ldexp(digits, 53).astype(np.int64)
     finest = int((53 - exponent - np.log2((odd & -odd).astype(np.float64)).astype(np.int64)).max())
     top = least_top(flat.reshape(shape)) if least is None else least
     shift = min(finest, WORD - int(np.frexp(top)[1]))
-    return Numbers(shape, Fraction(2) ** -shift, tuple(whole_numbers(flat, shift).tolist()))
+    return Grid(shape, Fraction(2) ** -shift, tuple(whole_numbers(flat, shift).tolist()))
 
 
 def short_denominator(values: list[float]) -> int | None:
@@ -148,7 +148,7 @@ def matrix_of(found: Any) -> Matrix:
     if SPARSE * len(places) >= shape[0] * shape[1]:
         return numbers_of(entries.toarray(), shape)
     order = np.argsort(places)
-    at = Numbers((len(places),), Fraction(1), tuple(places[order].tolist()))
+    at = Grid((len(places),), Fraction(1), tuple(places[order].tolist()))
     return Sparse(
         shape,
         at,
@@ -239,7 +239,7 @@ class Measured:
     """
 
     rows: Matrix | None
-    weights: Numbers
+    weights: Grid
     sizes: bool = False
 
 
@@ -263,7 +263,7 @@ class Site:
 
     name: str
     map: Matrix
-    copies: Numbers
+    copies: Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ class Linear:
     held: tuple[InputLayout, ...]
     released: tuple[Released, ...]
     target: Matrix | Intervals
-    offset: Numbers
+    offset: Grid
     constants: tuple[Given, ...]
     errors: Measured
     worst: bool
@@ -466,8 +466,8 @@ def _site(name: str, found: Reached) -> Site:
     return Site(name, matrix_of(found.map), _wholes(found.alike.numbers if found.alike else [1] * found.map.shape[1]))
 
 
-def _wholes(values: Sequence[int]) -> Numbers:
-    return Numbers((len(values),), Fraction(1), tuple(values))
+def _wholes(values: Sequence[int]) -> Grid:
+    return Grid((len(values),), Fraction(1), tuple(values))
 
 
 def _measured(errors: Errors) -> Measured:

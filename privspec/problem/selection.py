@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.language import syntax
@@ -28,7 +29,7 @@ from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import Numbers, OfOneOutput
+from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
 from privspec.problem.terms import Term, behind, beside_output, measured, terms
 
@@ -328,7 +329,7 @@ class _Reader:
         shares[shares.index(max(shares))] += scale - sum(shares)
         whole = sum(groups, Fraction(0))
         parts = tuple(Fraction(round(one / whole * scale), scale) for one in groups)
-        return Law(size, counted, Numbers((len(shares),), Fraction(1, scale), tuple(shares)), parts)
+        return Law(size, counted, Grid((len(shares),), Fraction(1, scale), tuple(shares)), parts)
 
     def _chances(
         self,

@@ -28,16 +28,17 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.kernel.core.reading import Grid as Numbers
 from privspec.kernel.core.tables import Compared
 from privspec.kernel.tables_forms import Fairness
 from privspec.kernel.tables_forms import Votes as Manipulation
+from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
 from privspec.model.pointwise import Chances, Grid, Pointwise, RowLaws
 from privspec.model.reports import Failure
 from privspec.model.values import readable
 from privspec.model.worlds import Worlds, key
-from privspec.problem.form import Numbers
 from privspec.problem.terms import Chosen, multiples, public, terms
 
 
@@ -247,7 +248,7 @@ COMPARES = "total_variation"
 
 def numbers(values: Costs) -> Numbers:
     """An array of fractions."""
-    return Numbers.of(values.ravel().tolist(), values.shape)
+    return exact_grid(values.ravel().tolist(), values.shape)
 
 
 def fractions(found: Numbers) -> Costs:
@@ -417,5 +418,5 @@ def _variation(node: syntax.Expr, chances: Chances, worlds: Worlds, weight: Frac
         raise Failure("PS0502", mine.span, "solve compares the law of an output with that of a winner")
     values = [key(grid.value(0, c)) for c in range(len(worlds.columns))]
     number = {value: o for o, value in enumerate(dict.fromkeys(values))}
-    each = tuple(Numbers.of([one.get(value, Fraction(0)) for value in number], (len(number),)) for one in laws)
+    each = tuple(exact_grid([one.get(value, Fraction(0)) for value in number], (len(number),)) for one in laws)
     return Variation(weight, tuple(number[v] for v in values), each)

@@ -15,6 +15,7 @@ import numpy as np
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import root
 from privspec.core.spans import Span
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import LIPSCHITZ
 from privspec.kernel.tables_forms import Fairness
 from privspec.kernel.tables_forms import Votes as Manipulation
@@ -30,7 +31,6 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 from privspec.model.spaces import Counted
 from privspec.model.values import Symbol, show
 from privspec.model.worlds import Worlds, key
-from privspec.problem.form import Numbers
 from privspec.problem.table_forms import (
     Accuracy,
     Choice,
@@ -403,8 +403,8 @@ def _independent(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise
     return Fairness(line.line, line.text, line.subjects, tuple(groups), _whole(pairs), (tolerance**2,), (tolerance,))
 
 
-def _whole(triples: Sequence[int]) -> Numbers:
-    return Numbers((len(triples) // 3, 3), Fraction(1), tuple(triples))
+def _whole(triples: Sequence[int]) -> Grid:
+    return Grid((len(triples) // 3, 3), Fraction(1), tuple(triples))
 
 
 _GROUPS = "write `O is independent of group`, where O is drawn and `group` is known of people"
@@ -526,7 +526,7 @@ def manipulation(target: AccuracyTarget, worlds: Worlds) -> Manipulation:
         hint = "as in manipulation(O, vote) with the output O in the alternatives of vote[voter]"
         raise Failure("PS0501", written.span, message, help=hint)
     space, alternatives, ballots, winners = found
-    counts = Numbers((space.size, len(ballots)), Fraction(1), tuple(n for row in space.counts for n in row))
+    counts = Grid((space.size, len(ballots)), Fraction(1), tuple(n for row in space.counts for n in row))
     limit = public_number(target.target.right, worlds.model)
     return Manipulation(target.line, target.text, limit, alternatives, ballots, counts, winners)
 

@@ -7,13 +7,14 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
+from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
-from privspec.problem.form import Numbers
 from privspec.problem.refusals import other_families, without_amounts, without_loss
 from privspec.problem.table_forms import Amount, Rounds, Table, amount
 from privspec.problem.table_lines import (
@@ -101,7 +102,7 @@ def _lower(model: Model, *, priced: bool) -> Lowered:
             rows=space.labels,
             columns=space.column_labels,
             places=_places(space),
-            prior=None if space.prior is None else Numbers.of(space.prior, (len(space.rows),)),
+            prior=None if space.prior is None else exact_grid(space.prior, (len(space.rows),)),
             compared=tuple(_compared(space, requirement) for requirement in model.requirements),
             expression="" if model.loss is None else spell(model.loss),
             loss=loss,
@@ -147,7 +148,7 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
             f"solve cannot compute a requirement as weak as {requirement.measure.describe()}",
             help=STRICTER,
         )
-    pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
+    pairs = Grid((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
     return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))
 
 

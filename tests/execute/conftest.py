@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.problem.form import document, plan_digest
+from privspec.kernel.writing import write
+from privspec.problem.form import plan_digest
 from privspec.problem.linear import matrix_of, numbers_of
 
 MakePlan = Callable[..., dict[str, Any]]
@@ -79,8 +80,8 @@ def make_plan_dict(
                         }
                         for (name, shape), stop in zip(sizes, stops, strict=True)
                     ],
-                    "target": document(matrix_of(np.zeros((m, columns)) if of == "outputs" else np.array(target))),
-                    "offset": document(numbers_of(offset, (m,))),
+                    "target": write(matrix_of(np.zeros((m, columns)) if of == "outputs" else np.array(target))),
+                    "offset": write(numbers_of(offset, (m,))),
                     "constants": [],
                     "errors": {
                         "rows": {"shape": [1, m], **unit, "rows": [1] * m},

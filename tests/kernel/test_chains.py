@@ -17,10 +17,10 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.chains import read_chain, read_proof, told_beyond
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.strategies.sequences import MOST_RATIOS, reached_by_laws, reached_by_windows
-from privspec.problem.form import Numbers
+from privspec.kernel.writing import array
 from tests.plans import mutate, solved_text
 
 SPEC = """spec tiny
@@ -318,7 +318,7 @@ def test_influence_is_that_of_the_paper(back, ahead, laws):
         chosen = [0] * (6 * 2 * 2 * 2)
         at = ((2 * 2 + a) * 2 + b) * 2
         chosen[at : at + 2] = back, ahead
-        item = JsonNode(Numbers((1, 6, 2, 2, 2), Fraction(1), tuple(chosen)).to_json(), "quilts")
+        item = JsonNode(array(Grid((1, 6, 2, 2, 2), Fraction(1), tuple(chosen))), "quilts")
         if ratio is None:
             with pytest.raises(Exception, match="for certain"):
                 read_proof("quilts", item, chain).epsilon(chain)

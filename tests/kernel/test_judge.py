@@ -30,7 +30,7 @@ ALLOWED = {
     "functools",
     "hashlib",
 }
-ALLOWED |= {"itertools", "json", "math", "sys", "typing"}
+ALLOWED |= {"itertools", "json", "math", "struct", "sys", "typing"}
 LIMITS = {
     "core": 13_280,
     "worth": 14_291,

@@ -13,8 +13,8 @@ from privspec.api import Problem
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.rows import Intervals, denominator, gram, intervals, laid_out, less, moved_by, row_squares, weighed
+from privspec.kernel.writing import write
 from privspec.problem import linear
-from privspec.problem.form import document
 from tests.plans import mutate, solved_text
 
 SPEC = """spec ranges
@@ -101,7 +101,7 @@ def test_rows_that_are_not_in_a_row_are_laid_out():
 
 
 def test_ends_beyond_the_columns_are_refused():
-    stated = document(linear.rows_of(np.tril(np.ones((4, 4)))[np.arange(20) % 4]))
+    stated = write(linear.rows_of(np.tril(np.ones((4, 4)))[np.arange(20) % 4]))
     read = intervals(JsonNode(stated, "target"))
     assert read is not None
     assert read.ends[:4] == (1, 2, 3, 4)

@@ -29,9 +29,9 @@ from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Amount, Task
 from privspec.kernel.worth.shifts import Multipliers, ShiftBound
 from privspec.kernel.worth.traces import proved
+from privspec.kernel.writing import write
 from privspec.model.build import load_model
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document
 
 F = Fraction
 FEW, MANY = 15, 2000
@@ -610,7 +610,7 @@ def asked_of_noise(draw: st.DrawFn) -> Asked:
 
 
 def problem_of(text: str) -> tuple[Frame, Linear]:
-    whole = document(elaborate(load_model(Source("spec.priv", text))))
+    whole = write(elaborate(load_model(Source("spec.priv", text))))
     frame = read_frame(JsonNode(whole, "problem"))
     return frame, read_linear(frame.blocks[0], frame)
 

@@ -10,13 +10,13 @@ import pytest
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import diagnostic_to_json
 from privspec.core.spans import Source
+from privspec.kernel.writing import write
 from privspec.language.formatter import format_source
 from privspec.language.parser import parse
 from privspec.language.spelling import print_spec, spell
 from privspec.model.build import load_model
 from privspec.model.components import assembled
 from privspec.model.graph import Model
-from privspec.problem import form
 from privspec.problem.elaborate import elaborate
 
 MEAN = """spec a_mean
@@ -176,7 +176,7 @@ def meaning(document: object) -> object:
 def test_parts_in_one_file(tmp_path: Path) -> None:
     """A part below the whole means what it means in a file of its own; the file prints and parses as it is."""
     one, several = load(tmp_path, INLINE + MEAN), load(tmp_path, WHOLE)
-    assert meaning(form.document(elaborate(one))) == meaning(form.document(elaborate(several)))
+    assert meaning(write(elaborate(one))) == meaning(write(elaborate(several)))
     assert one.requirements[1].text.startswith("all outputs are (epsilon, 1e-6)-DP")
     tree = parse(Source("whole.priv", INLINE + MEAN))
     assert parse(Source("again", print_spec(tree))) == tree
@@ -368,7 +368,7 @@ def test_a_part_means_what_it_means_alone(tmp_path: Path, part: str, arguments: 
     again = load_model(Source("flat.priv", printed))
 
     def plain(found: Model) -> object:
-        document = json.loads(json.dumps(form.document(elaborate(found))).replace("a.", "a_"))
+        document = json.loads(json.dumps(write(elaborate(found))).replace("a.", "a_"))
         return {key: _without_places(value) for key, value in document.items() if key != "name"}
 
     assert plain(again) == plain(model)

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.kernel.core.reading import Grid
+from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers, Problem
+from privspec.problem.form import Problem
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
 from privspec.problem.table_forms import Amount, Table, Variation
 from privspec.problem.voting import Votes
@@ -125,12 +127,12 @@ def row_of(meaning: Meaning, block: Table, world: World) -> Any:
     return plain(parts[0] if len(parts) == 1 else parts)
 
 
-def triples(numbers: Numbers) -> list[tuple[int, int, int]]:
+def triples(numbers: Grid) -> list[tuple[int, int, int]]:
     entries = [int(entry) for entry in numbers.values()]
     return [*zip(entries[::3], entries[1::3], entries[2::3], strict=True)]
 
 
-def rows_of(numbers: Numbers, count: int) -> Rows:
+def rows_of(numbers: Grid, count: int) -> Rows:
     entries = numbers.values()
     width = len(entries) // count
     return [entries[i * width : (i + 1) * width] for i in range(count)]
@@ -143,7 +145,7 @@ def amount(block: Table, found: Amount, drawn: Rows) -> Fraction:
     return total + sum(map(operator.mul, prior, by_row(found.average, found.variations, drawn)), ZERO)
 
 
-def by_row(costs: Numbers | None, far: Sequence[Variation], drawn: Rows) -> list[Fraction]:
+def by_row(costs: Grid | None, far: Sequence[Variation], drawn: Rows) -> list[Fraction]:
     pairs = zip(rows_of(costs, len(drawn)), drawn, strict=True) if costs else [([], [])] * len(drawn)
     means = [sum(map(operator.mul, *pair), ZERO) for pair in pairs]
     return [sum(each, ZERO) for each in zip(means, *(variations(one, drawn) for one in far), strict=True)]
@@ -226,7 +228,7 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
 def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
     if isinstance(matrix, Sparse):
         listed = dict(zip(matrix.places.values(), matrix.values.values(), strict=True))
-        matrix = Numbers.of([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
+        matrix = exact_grid([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
     return [sum(map(operator.mul, row, vector), ZERO) for row in rows_of(matrix, matrix.shape[0])]
 
 

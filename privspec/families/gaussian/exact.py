@@ -30,7 +30,7 @@ from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, enters, loads, placed, together
 from privspec.kernel.moves import units_of
@@ -39,8 +39,8 @@ from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
+from privspec.kernel.writing import array, write
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers, document
 from privspec.problem.linear import Sparse, grid_of
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling, shorter
@@ -134,7 +134,7 @@ class Stated:
     @cached_property
     def whole(self) -> dict[str, Any]:
         """The problem as it stands in the plan."""
-        found: dict[str, Any] = document(elaborate(self.problem.model))
+        found: dict[str, Any] = write(elaborate(self.problem.model))
         return found
 
     @cached_property
@@ -447,8 +447,8 @@ def _rounded(part: sparse.csc_array) -> tuple[sparse.csc_array, dict[str, Any]]:
     rows.data = np.ldexp(whole.astype(np.float64), exponent)
     shape, size = tuple(map(int, rows.shape)), len(whole)
     at = np.repeat(np.arange(shape[0]), np.diff(rows.indptr)) * shape[1] + rows.indices
-    values = Numbers((size,), unit, tuple(whole.tolist()))
-    found = document(Sparse(shape, Numbers((size,), Fraction(1), tuple(at.tolist())), values))
+    values = Grid((size,), unit, tuple(whole.tolist()))
+    found = write(Sparse(shape, Grid((size,), Fraction(1), tuple(at.tolist())), values))
     return sparse.csc_array(rows.T), found
 
 
@@ -474,7 +474,7 @@ def _balanced(moment: Array) -> tuple[sparse.csc_array, dict[str, Any]]:
     whole = np.rint(np.ldexp(moment.T, -exponent)).astype(np.int64)
     whole[np.arange(len(whole)), np.argmax(np.abs(whole), axis=1)] -= whole.sum(axis=1)
     columns = sparse.csc_array(np.ldexp(whole.T.astype(np.float64), exponent))
-    return columns, Numbers(tuple(whole.shape), unit, tuple(whole.ravel().tolist())).to_json()
+    return columns, array(Grid(tuple(whole.shape), unit, tuple(whole.ravel().tolist())))
 
 
 def _vectors(
@@ -548,12 +548,12 @@ def _terms(rows: sparse.csr_array, visible: NDArray[np.bool_]) -> NDArray[np.boo
 def _matrix_json(values: Array) -> dict[str, Any]:
     unit, exponent = _unit(values, VECTOR_BITS)
     whole = np.rint(np.ldexp(values, -exponent)).astype(np.int64)
-    return Numbers(tuple(values.shape), unit, tuple(whole.ravel().tolist())).to_json()
+    return array(Grid(tuple(values.shape), unit, tuple(whole.ravel().tolist())))
 
 
 def _polar_json(values: Array) -> dict[str, Any]:
     whole = np.rint(np.ldexp(values, VECTOR_BITS)).astype(np.int64)
-    return Numbers(tuple(values.shape), Fraction(1, 2**VECTOR_BITS), tuple(whole.ravel().tolist())).to_json()
+    return array(Grid(tuple(values.shape), Fraction(1, 2**VECTOR_BITS), tuple(whole.ravel().tolist())))
 
 
 def _slack_json(values: Array, kept: NDArray[np.bool_]) -> dict[str, Any] | None:

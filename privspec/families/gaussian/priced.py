@@ -36,10 +36,10 @@ from privspec.kernel.linear import LinearRules
 from privspec.kernel.priced import Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.worth.traces import TraceBound, prove
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document as problem_document
 from privspec.problem.priced import inner, lines_at, parsed, reference
 from privspec.solvers.programs import ReferenceFailedError
 
@@ -301,7 +301,7 @@ class Picked:
         chosen = self.choice.chosen
         assert chosen.mechanism is not None
         stated = Stated(self._plain, replace(chosen.mechanism, dual=None, seconds=self.seconds))
-        inside, whole = parts_of(stated), problem_document(elaborate(self.search.model))
+        inside, whole = parts_of(stated), write(elaborate(self.search.model))
         loss = float(self.search.found.cost(self.value) + stated.figures.value)
         return {
             **inside,

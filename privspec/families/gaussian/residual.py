@@ -23,14 +23,14 @@ from privspec.kernel import marginals
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.marginals import Kinds, Strategies, asked_of, kinds_of, ordered_bound, read_strategies
 from privspec.kernel.measures import GAUSSIAN
 from privspec.kernel.strategies.residuals import WORST_COLUMNS, Subset
+from privspec.kernel.writing import array
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem import marginals as reading
-from privspec.problem.form import Numbers
 from privspec.solvers.marginals import Array, Shares, least_worst, strategies
 from privspec.solvers.marginals import Strategies as Found
 
@@ -401,7 +401,7 @@ def _ordered_witness(found: Found, line: int, mu: str | None) -> dict[str, Any]:
     return {
         "line": line,
         "mu": mu,
-        "scales": Numbers(scales.shape, Fraction(1, 2**MATRIX_BITS), tuple(scales.tolist())).to_json(),
+        "scales": array(Grid(scales.shape, Fraction(1, 2**MATRIX_BITS), tuple(scales.tolist()))),
         "parts": [DyadicMatrix.rounded(part.vectors, MATRIX_BITS).to_json() for part in found.parts],
     }
 

@@ -343,13 +343,13 @@ class LinearMechanism(FamilyMechanism):
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
         from privspec.families.gaussian.release import INPUT_GRID_BITS
+        from privspec.kernel.writing import write
         from privspec.problem.elaborate import data_of
-        from privspec.problem.form import document
         from privspec.problem.linear import grid_of, held_of
 
         found = []
         for block in model.blocks:
-            held = read(InputLayout, JsonNode(document(held_of(block)), block.name))
+            held = read(InputLayout, JsonNode(write(held_of(block)), block.name))
             step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)

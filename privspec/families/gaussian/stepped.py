@@ -33,18 +33,18 @@ from privspec.families.gaussian.sizes import size_of
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth.shifts import SCOPE, reach, shown
+from privspec.kernel.writing import array, write
 from privspec.model.measures import Personalised
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of
 from privspec.noise.staircase import SteppedNoise
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers, document
 from privspec.problem.linear_differences import BallDifferences
 from privspec.solvers.programs import Array
 from privspec.solvers.stepped import BEYOND, FREE, end_of_law, solve, stairs
@@ -158,7 +158,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
 
 def _bound(problem: Problem) -> tuple[float | None, str]:
     """The largest bound of shifts, and what it is about."""
-    whole = document(elaborate(problem.model))
+    whole = write(elaborate(problem.model))
     frame = read_frame(JsonNode(whole, "problem"))
     block = read_linear(JsonNode(whole["blocks"][0], "block"), frame)
     bounds = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
@@ -317,9 +317,9 @@ def _multipliers(epsilon: float, delta: float, parts: int | None, power: int) ->
     exponent = frexp(float(whole.max()) or 1.0)[1] - MULTIPLIER_BITS
     rounded = np.rint(np.ldexp(np.where(whole > NEGLIGIBLE * whole.max(), whole, 0.0), -exponent)).astype(np.int64)
     places = np.flatnonzero(rounded)
-    entries = Numbers((len(places),), Fraction(2) ** exponent, tuple(rounded.ravel()[places].tolist()))
-    at = Numbers((len(places),), Fraction(1), tuple(places.tolist()))
-    packed = {"places": at.to_json(PACKED), "values": entries.to_json(PACKED)}
+    entries = Grid((len(places),), Fraction(2) ** exponent, tuple(rounded.ravel()[places].tolist()))
+    at = Grid((len(places),), Fraction(1), tuple(places.tolist()))
+    packed = {"places": array(at, PACKED), "values": array(entries, PACKED)}
     matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
     return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
 

@@ -22,10 +22,10 @@ from privspec.families.family import Settings
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.participation import notes_of
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document
 
 OUTPUT_STEPS = 14
 """What is released lies on a grid of at least 2^14 steps in its deviation."""
@@ -121,7 +121,7 @@ class Structured(ABC):
 
     def lower(self, model: Model) -> System:
         """The problem, and its one block."""
-        whole = document(elaborate(model))
+        whole = write(elaborate(model))
         return System(model, whole, read_frame(JsonNode(whole, "problem")), self.READING.block_of(model))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:

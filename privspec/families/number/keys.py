@@ -37,7 +37,7 @@ from privspec.families.family import Settings
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.gaussian import mu_down
 from privspec.kernel.keys import (
     CLASSES,
@@ -53,10 +53,10 @@ from privspec.kernel.keys import (
 )
 from privspec.kernel.laws.threshold import Normal, composed, grown
 from privspec.kernel.measures import APPROXIMATE
+from privspec.kernel.writing import array
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import kept_of, units_of
-from privspec.problem.form import Numbers
 from privspec.problem.keys import block_of
 from privspec.solvers.keys import solve
 
@@ -368,12 +368,12 @@ def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any
 def _stated(system: System, found: Found) -> dict[str, Any]:
     """The thresholds as they stand in the plan, with what they guarantee."""
     keys, (line,) = found.keys, system.model.requirements
-    steps = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
+    steps = Grid((len(keys.steps),), Fraction(1, keys.total), keys.steps)
     said = min(Fraction(decimal_up(found.delta)), system.delta)
     achieved = {"epsilon": show(system.epsilon), "delta": show(said)}
     notes = [*keys.law.notes, "people"] if line.neighbours.by_id else list(keys.law.notes)
     return {
-        "mechanism": {"family": "keys", "steps": steps.to_json(), "centre": keys.centre},
+        "mechanism": {"family": "keys", "steps": array(steps), "centre": keys.centre},
         "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
         "accuracy": accuracy_json((one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy),
     }

@@ -38,7 +38,7 @@ from privspec.families.decision import (
 )
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import exp_down
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.points import CLASSES as ONE_LAW
 from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached, read_points
 from privspec.kernel.points import NOTE as POINTS_NOTE
@@ -62,13 +62,13 @@ from privspec.kernel.reports import (
     units_of_cells,
     units_of_counts,
 )
+from privspec.kernel.writing import array, exact_grid, write
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
 from privspec.problem import cells as reading_of_cells
 from privspec.problem import frequencies as reading_of_sets
 from privspec.problem import points as reading_of_points
-from privspec.problem.form import Numbers, document
 from privspec.problem.points import FAMILIES
 
 CELL_BITS = 62
@@ -201,7 +201,7 @@ def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -
 
 def as_cells(block: CellBlock, rows: Rows) -> Cells:
     """The rows in whole numbers of one sum."""
-    table = Numbers.of([chance for row in rows for chance in row], (len(rows), len(block.values)))
+    table = exact_grid([chance for row in rows for chance in row], (len(rows), len(block.values)))
     wide = len(block.values)
     whole = tuple(table.entries[i : i + wide] for i in range(0, len(table.entries), wide))
     return Cells(block, whole, sum(whole[0]))
@@ -220,9 +220,9 @@ def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
     """The rows as they stand in the plan, with what they guarantee."""
     block, ratio = cells.block, cells.epsilon() or Fraction(0)
     entries = tuple(entry for row in cells.rows for entry in row)
-    table = Numbers((block.cells, len(block.values)), Fraction(1, cells.total), entries)
+    table = Grid((block.cells, len(block.values)), Fraction(1, cells.total), entries)
     guarantees = [promised(line, number, ratio, CELLS_NOTE) for number, line in enumerate(model.requirements)]
-    return {"mechanism": {"family": "cells", "table": table.to_json()}, "guarantees": guarantees}
+    return {"mechanism": {"family": "cells", "table": array(table)}, "guarantees": guarantees}
 
 
 # --- sets of values -----------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def _beside_sets(system: System, found: Frequencies) -> Iterator[Alternative]:
 def _sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
     """The sets as they stand in the plan, with what they guarantee."""
     block, epsilon = found.block, found.epsilon()
-    of = None if found.of is None else Numbers((block.count,), Fraction(1), found.of).to_json()
+    of = None if found.of is None else array(Grid((block.count,), Fraction(1), found.of))
     kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
     return {
         "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
@@ -434,7 +434,7 @@ class Points:
         """
         block = reading_of_points.block_of(model)
         mechanism = {"family": "points", "norm": "l2", "scale": "1", "unit": "1"}
-        return PointSystem(model, read_points(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism")))
+        return PointSystem(model, read_points(JsonNode(write(block), "block"), JsonNode(mechanism, "mechanism")))
 
     def decide(self, model: Model, system: PointSystem, settings: Settings) -> Decision | Infeasible:
         """The best of the norms that are allowed."""

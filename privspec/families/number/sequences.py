@@ -45,14 +45,14 @@ from privspec.kernel.chains import (
     told_beyond,
     units_of,
 )
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
 from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, all_laws, work_of_windows
+from privspec.kernel.writing import array, write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.chains import block_of
-from privspec.problem.form import Numbers, document
 from privspec.solvers import chains as solver
 
 Array: TypeAlias = NDArray[Any]
@@ -96,7 +96,7 @@ class Correlated:
         """
         block = block_of(model)
         mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
-        found = read_chain(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism"))
+        found = read_chain(JsonNode(write(block), "block"), JsonNode(mechanism, "mechanism"))
         return Sequence(model, found, _log_laws(found) if affordable(found) else None)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
@@ -241,7 +241,7 @@ def _without_model(system: Sequence, asked: Mapping[int, Fraction]) -> dict[int,
 
 
 def _array(quilts: Array) -> dict[str, Any]:
-    return Numbers(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())).to_json()
+    return array(Grid(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())))
 
 
 def _by_laws(system: Sequence, epsilon: Fraction) -> tuple[Fraction, Refused | None, Proof]:

@@ -33,7 +33,7 @@ from privspec.families.decision import (
 )
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
@@ -54,10 +54,10 @@ from privspec.kernel.selection import (
     worst_ranks,
 )
 from privspec.kernel.worth.averages import Sought
+from privspec.kernel.writing import array, write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of
-from privspec.problem.form import Numbers, document
 from privspec.problem.selection import block_of
 
 PLACES = 60
@@ -525,9 +525,9 @@ def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
     mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
     if isinstance(drawn, Listed):
         flat = tuple(entry for law in drawn.laws for entry in law)
-        mechanism["table"] = Numbers((len(drawn.laws), block.size), Fraction(1, drawn.total), flat).to_json()
+        mechanism["table"] = array(Grid((len(drawn.laws), block.size), Fraction(1, drawn.total), flat))
     else:
-        target = None if drawn.target is None else document(drawn.target)
+        target = None if drawn.target is None else write(drawn.target)
         mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
     guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
     return {"mechanism": mechanism, "guarantees": guarantees}

@@ -34,13 +34,13 @@ from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.gaussian import mu_down
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Judged, component_names, composed
+from privspec.kernel.writing import write
 from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit
 from privspec.model.values import show
 from privspec.problem import systems
 from privspec.problem.elaborate import elaborate, obligation_of
 from privspec.problem.form import Problem
-from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"
@@ -86,7 +86,7 @@ class Made:
         documents = self.documents
         fairness = [line for one in documents for line in one.get("fairness") or []]
         return {
-            "problem": problem_document(elaborate(self.model)),
+            "problem": write(elaborate(self.model)),
             "value": float(sum(Fraction(one["loss"]["value"]) for one in documents)),
             "mechanism": {"family": "composite", **self._chosen(), "components": _components(documents)},
             "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],

@@ -13,6 +13,8 @@ from typing import Any
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import conflict_line, decimal_up
 from privspec.families.tables.system import edited, table_of
+from privspec.kernel.core.reading import Grid
+from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -21,7 +23,7 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 from privspec.model.values import show
 from privspec.model.worlds import worlds
 from privspec.problem.elaborate import measure_of
-from privspec.problem.form import Numbers, Problem
+from privspec.problem.form import Problem
 from privspec.problem.table_forms import Choice, Condition, Scaled
 from privspec.problem.table_lines import Conditions
 
@@ -218,16 +220,16 @@ def _sum(
     """A condition with more in its constant, at every row, and with further scalars."""
     each = [more] * _rows(condition) if isinstance(more, Fraction) else more
     constant = [a + b for a, b in zip(condition.constant.values(), each, strict=True)]
-    named = [Scaled(name, Numbers.of(values, (len(values),))) for name, values in (scalars or {}).items()]
+    named = [Scaled(name, exact_grid(values, (len(values),))) for name, values in (scalars or {}).items()]
     return replace(
         condition,
-        constant=Numbers.of(constant, condition.constant.shape),
+        constant=exact_grid(constant, condition.constant.shape),
         scalars=tuple(sorted((*condition.scalars, *named), key=lambda one: one.name)),
     )
 
 
 def _negated(condition: Condition) -> Condition:
-    def less(numbers: Numbers) -> Numbers:
+    def less(numbers: Grid) -> Grid:
         return replace(numbers, entries=tuple(-entry for entry in numbers.entries))
 
     return replace(

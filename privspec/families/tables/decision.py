@@ -32,9 +32,9 @@ from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table as Executed
 from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Task
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
-from privspec.problem import form
 from privspec.problem.form import Problem
 from privspec.problem.table_forms import Amount, laws_of
 from privspec.solvers.programs import Array, SolverError, Watch
@@ -257,7 +257,7 @@ class SolvedTable(ABC):
     @cached_property
     def problem(self) -> dict[str, Any]:
         """The problem as it stands in the plan."""
-        found: dict[str, Any] = form.document(self.system.problem)
+        found: dict[str, Any] = write(self.system.problem)
         return found
 
     @cached_property

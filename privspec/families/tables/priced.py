@@ -28,11 +28,11 @@ from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import Priced, least
 from privspec.kernel.tables import Executed, Tables, among, least_of_any
 from privspec.kernel.tables_forms import Task
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, measure_of
 from privspec.problem.form import Problem
-from privspec.problem.form import document as problem_document
 from privspec.problem.priced import inner, lines_at, parsed
 from privspec.problem.table_forms import Table
 from privspec.solvers.programs import Array, OutOfTimeError, SolverError
@@ -220,7 +220,7 @@ class PricedTable:
 
     def _stated(self) -> dict[str, Any]:
         """The table as it stands in the plan, and the bound."""
-        search, table, whole = self.search, self.table, problem_document(elaborate(self.search.model))
+        search, table, whole = self.search, self.table, write(elaborate(self.search.model))
         seconds = perf_counter() - search.started
         return {
             "problem": whole,
