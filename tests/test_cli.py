@@ -31,10 +31,10 @@ from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
 from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
+from privspec.kernel.writing import plan_digest
 from privspec.manual import copy_template, list_templates, template_text
 from privspec.model.values import show
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 from tests.plans import keep, small_text
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]

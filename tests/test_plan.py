@@ -16,9 +16,9 @@ import privspec
 from privspec.audit import audit
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.kernel.writing import plan_digest
 from privspec.manual import template_text
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 from privspec.profiles import fit_of_plan, profile_text
 
 TOTALS = """\

@@ -42,7 +42,7 @@ from privspec.execute.receipts import (
     transaction,
 )
 from privspec.execute.sources import place_on_disk
-from privspec.problem.form import canonical
+from privspec.kernel.core.reading import canonical
 
 if TYPE_CHECKING:
     from privspec.execute.receipts import Participation

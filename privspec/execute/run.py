@@ -27,10 +27,10 @@ from privspec.execute.registry import registration
 from privspec.execute.release import LONGEST, MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
 from privspec.kernel.measures import PURE
+from privspec.kernel.writing import plan_digest
 from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.fitting import rules
-from privspec.problem.form import plan_digest
 from privspec.registry import block_of
 
 if TYPE_CHECKING:

@@ -29,14 +29,13 @@ from privspec.core.spans import Span
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.writing import array, write
+from privspec.kernel.writing import array, plan_digest, write
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt
 from privspec.model.neighbours import UnboundedError
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
-from privspec.problem import form
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import spec_json
@@ -306,7 +305,7 @@ WITHDRAWN = "the lower bound that was found did not pass the independent check a
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
     """With the digest of what it says, and in plain JSON types: in memory as it will be read from a file."""
     plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return plain | {"digest": form.plan_digest(plain)}
+    return plain | {"digest": plan_digest(plain)}
 
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:

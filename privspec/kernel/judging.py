@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from privspec.kernel.core.problem import Claim, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Refused, canonical, parse, read
+from privspec.kernel.core.reading import JsonNode, Refused, digest, parse, read
 from privspec.kernel.forms import HOMES, rules_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
@@ -84,7 +83,7 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
     if own.frame.computed is not None:
         _computed(own, own.frame.computed)
     holds = worth and all(claim.holds for claim in found)
-    return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
+    return Report(tuple(found), digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
 
 def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
@@ -92,7 +91,7 @@ def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     entries = dict(plan.entries())
     design = entries.pop("design", None)
     case = read(PlanUnderCheck, JsonNode({key: item.value for key, item in entries.items()}, plan.place))
-    if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
+    if case.digest != digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     return case, design
 
@@ -114,7 +113,3 @@ def _computed(case: PlanUnderCheck, listed: JsonNode) -> None:
             "computed", True, f"{one.name} is computed from {', '.join(one.sources)} alone: it tells nothing more"
         )
         known.add(one.name)
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()

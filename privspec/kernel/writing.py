@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from privspec.kernel.core.reading import Grid, JsonNode
+from privspec.kernel.core.reading import Grid, JsonNode, digest
 
 LISTED = 4096
 """Arrays of at most this many entries are written as lists."""
@@ -38,6 +38,11 @@ def array(value: Grid, listed: int = LISTED) -> dict[str, Any]:
         return {**head, "rows": list(value.entries)}
     raw = struct.pack(f"<{len(value.entries)}q", *value.entries)
     return {**head, "data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def plan_digest(plan: Mapping[str, object]) -> str:
+    """The digest that a plan has to state: of all that it says besides."""
+    return digest({key: value for key, value in plan.items() if key != "digest"})
 
 
 def write(value: object) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import OfOneOutput
 from privspec.problem.points import ErrorReader
 from privspec.problem.refusals import besides, other_families, other_unit, reading, too_weak
+from privspec.problem.terms import OfOneOutput
 
 LARGEST_EPSILON = 30
 MOST_ENTRIES = 20_000

@@ -1,4 +1,17 @@
-"""From the typed graph to the problem: deterministic and exact; what is expected to be cut of people's records."""
+"""From the typed graph to the problem: deterministic and exact; what is expected to be cut of people's records.
+
+Nothing of the language is left in a problem: no names to resolve, no expression to evaluate. `line` and `text` say
+where an item comes from; they serve pages, and no check looks at them. It is in the kernel's own forms, which say what
+may be written; the kernel derives nothing from what is built here: it reads the plan.
+
+A `Unit` is an "entry", "record", "party" (`party` names the index set), "person" (all records that are kept of one, up
+to `count` of a table) or "everything"; with `adding` units come and go, else they change in place; `apart` is the least
+distance of changed entries of a stream, `exactly` where it is fixed. The rule of `Data` maps cells that do not fit. In
+a `View`, `unnamed` are the outputs seen that depend on the input and that no line names for it, `lines` the obligations
+that name all of those that depend on it (noise may tell more than they say); its `difference` is what one unit of `wrt`
+changes in the numbers of the block, None where it has no limit; with `together` there is one for each of its units, all
+of which move at once: of one person who may be in several inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +20,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.records import replace
-from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, Share, Unit, View
+from privspec.core.records import dataclass, replace
+from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, PublicValue, Share, Unit, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.judging import Computed
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import ContributionBound
 from privspec.kernel.trust import CURATOR, Trust
@@ -41,13 +55,44 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Problem, PublicValue
 from privspec.problem.terms import factor_of, public_number
 from privspec.registry import draws_a_winner, family_of
 
 if TYPE_CHECKING:
     from privspec.kernel.designs import Cut
-    from privspec.problem.form import Problem
+
+
+ELABORATOR = "1"
+"""Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
+
+
+class Block(Protocol):
+    """Outputs that share noise, loss or lines, in numbers: the forms of one file of this folder."""
+
+    FORM: ClassVar[str]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it gives, in order."""
+
+    def words(self) -> tuple[str, ...]:
+        """What it says, in full sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Everything that a spec promises and wants."""
+
+    format: str
+    elaborator: str
+    name: str
+    trust: Trust
+    data: tuple[Data, ...]
+    public: tuple[PublicValue, ...]
+    obligations: tuple[Obligation, ...]
+    views: tuple[View, ...]
+    blocks: tuple[Block, ...]
+    computed: tuple[Computed, ...] = ()
 
 
 @once
@@ -68,7 +113,7 @@ def elaborate(model: Model) -> Problem:
             obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
             views=() if model.open else views_of(model),
             blocks=(block_of(model),),
-            computed=tuple(ComputedOutput(one.name, one.sources, one.text, one.line) for one in model.computed),
+            computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed),
         )
         if not model.open and not model.chosen:
             cut_of(model, found)  # a law that says nothing of the error is refused

@@ -27,9 +27,18 @@ from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
-from privspec.problem.terms import Term, behind, beside_output, measured, multiples, public, public_number, terms
+from privspec.problem.terms import (
+    OfOneOutput,
+    Term,
+    behind,
+    beside_output,
+    measured,
+    multiples,
+    public,
+    public_number,
+    terms,
+)
 
 LARGEST_EPSILON = 40
 LISTED = 6

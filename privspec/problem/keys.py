@@ -29,9 +29,8 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, without_loss
-from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
+from privspec.problem.terms import OfOneOutput, Term, behind, beside_output, measured, public_number, terms
 
 BITS = 60
 """Binary places of the chances of sizes."""

@@ -24,9 +24,8 @@ from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak, without_loss
-from privspec.problem.terms import Term, measured, public_number, terms
+from privspec.problem.terms import OfOneOutput, Term, measured, public_number, terms
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 """The norm of a distance between points."""

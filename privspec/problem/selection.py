@@ -29,9 +29,8 @@ from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
-from privspec.problem.terms import Term, behind, beside_output, measured, terms
+from privspec.problem.terms import OfOneOutput, Term, behind, beside_output, measured, terms
 
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought

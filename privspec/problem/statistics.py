@@ -19,8 +19,8 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import reading, without_loss
+from privspec.problem.terms import OfOneOutput
 
 VERSION = 1
 """Of the statistics that functions offer: raised whenever one of them is computed in another way."""

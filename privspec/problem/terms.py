@@ -1,4 +1,4 @@
-"""A loss as a sum of weighted averages and worst cases: what losses of tables and of lotteries have in common."""
+"""What several forms have in common: one output, and a loss as a sum of weighted averages and worst cases."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ from privspec.model.reports import Failure
 from privspec.model.targets import environment
 
 T = TypeVar("T")
+
+
+class OfOneOutput:
+    """A block whose one output is its `output`."""
+
+    __slots__ = ()
+
+    @property
+    def outputs(self: Any) -> tuple[str, ...]:
+        return (self.output,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,19 @@ from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
 from privspec.model.voting import Borda, Drawn, FirstChoice, Law, Lottery, Points
 from privspec.model.worlds import ROW_LIMIT
-from privspec.problem.form import OfOneOutput
 from privspec.problem.refusals import reading, without_loss
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
-from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
+from privspec.problem.terms import (
+    OfOneOutput,
+    behind,
+    beside_output,
+    factor_of,
+    multiples,
+    public,
+    public_number,
+    terms,
+)
 
 LISTED = "the rules of private voting that this plan lists"
 """What a loss is the least of, where nothing is proved of all other rules."""

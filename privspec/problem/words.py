@@ -11,11 +11,11 @@ from privspec.model.neighbours import plural
 from privspec.model.values import show
 
 if TYPE_CHECKING:
-    from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, Share, Unit
+    from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, PublicValue, Share, Unit
     from privspec.kernel.participation import ContributionBound
     from privspec.kernel.trust import Asserted, Trust
     from privspec.model.domains import Domain
-    from privspec.problem.form import Problem, PublicValue
+    from privspec.problem.elaborate import Problem
 
 
 def words(problem: Problem) -> Iterator[str]:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.kernel.writing import write
-from privspec.problem.form import plan_digest
+from privspec.kernel.writing import plan_digest, write
 from privspec.problem.linear import matrix_of, numbers_of
 
 MakePlan = Callable[..., dict[str, Any]]

@@ -9,8 +9,8 @@ from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.statistics.family import decided
 from privspec.families.statistics.predict import Predicted, Prediction, Way, forbidden, lower, ways
+from privspec.kernel.writing import plan_digest
 from privspec.model.build import load_model
-from privspec.problem.form import plan_digest
 
 SPEC = """parameters:
     N = 6

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from privspec.problem.form import plan_digest
+from privspec.kernel.writing import plan_digest
 
 ALARM = 1e-6
 """Probability of a false alarm of one test."""

@@ -32,9 +32,9 @@ from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.gaussian.execution import read_executed
 from privspec.kernel.core.linear import InputLayout, size_of
 from privspec.kernel.participation import ContributionBound
+from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 from privspec.profiles import fit_of_spec
 from tests.execute.knowing import pay_for, refusal, tables
 

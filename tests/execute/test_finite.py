@@ -27,10 +27,10 @@ from privspec.execute.drawing import Labels, RowLaw, TableLaw
 from privspec.execute.family import simulate
 from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.ledger import spends_of_plan
+from privspec.kernel.writing import plan_digest
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
-from privspec.problem.form import plan_digest
 from tests.execute.begun import execute_plan, run
 
 from .tables import ALARM, chi_square, k_rr, make_table_plan

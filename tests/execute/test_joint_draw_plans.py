@@ -15,8 +15,8 @@ from privspec.core.diagnostics import BudgetError, DataError, UsageError, Verifi
 from privspec.families.voting.joint_draw import parties
 from privspec.families.voting.joint_draw.parties import Voter, joint_draw, read_transcript, shuffled
 from privspec.families.voting.joint_draw.terms import Terms
+from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
-from privspec.problem.form import plan_digest
 from tests.execute.begun import run
 
 from .voting import make_lottery_plan

@@ -29,7 +29,7 @@ from privspec.execute.ledger import Account, LedgerState, names_in
 from privspec.execute.registry import registration, registry_path
 from privspec.execute.run import _run as run
 from privspec.execute.sketching import found_in
-from privspec.problem.form import plan_digest
+from privspec.kernel.writing import plan_digest
 from tests.execute.knowing import pay_for, refusal, tables
 
 MakePlan = Callable[..., dict[str, Any]]

@@ -16,8 +16,8 @@ from privspec.execute import ledger
 from privspec.execute.family import Rounds
 from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.receipts import participation
+from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
-from privspec.problem.form import plan_digest
 from tests.execute.begun import execute_plan, run
 from tests.execute.voting import make_lottery_plan
 

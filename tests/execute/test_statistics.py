@@ -23,9 +23,9 @@ from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _combine as combine
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
 from privspec.families.statistics.tables import to_steps
+from privspec.kernel.writing import plan_digest
 from privspec.model.library import GRID_BITS
 from privspec.noise.samplers import SimulationRandomness
-from privspec.problem.form import plan_digest
 from tests.execute.begun import execute_plan, run
 from tests.functions.estimates import each_estimate_once
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from privspec.problem.form import plan_digest
+from privspec.kernel.writing import plan_digest
 
 ABC = ("north", "south", "west")
 PARAMETERS: dict[str, dict[str, str]] = {

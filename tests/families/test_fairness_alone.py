@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from privspec.api import Problem
 from privspec.core.diagnostics import BudgetError, SpecError
 from privspec.execute.ledger import create
+from privspec.kernel.writing import plan_digest
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 
 FAIR = """variables:
   input sex in {{F, M}}

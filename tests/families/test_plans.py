@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.families.decision import decimal_up
+from privspec.kernel.writing import plan_digest
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs

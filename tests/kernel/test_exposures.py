@@ -10,8 +10,8 @@ import pytest
 from privspec import Problem
 from privspec.kernel import judge
 from privspec.kernel.core.problem import SPARED, hides_nothing
+from privspec.kernel.writing import plan_digest
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 
 SPEC = """spec shared
 variables:

@@ -25,9 +25,9 @@ from privspec.kernel.laws.statistics import HeldRecords as Records
 from privspec.kernel.laws.statistics import statistics_of
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick
+from privspec.kernel.writing import plan_digest
 from privspec.model.build import load_model
 from privspec.plan import Plan
-from privspec.problem.form import plan_digest
 
 SPEC = """spec crowd
 parameters:

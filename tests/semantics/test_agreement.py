@@ -21,8 +21,7 @@ from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
-from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem, elaborate
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
 from privspec.problem.table_forms import Amount, Table, Variation
 from privspec.problem.voting import Votes

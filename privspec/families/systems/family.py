@@ -39,8 +39,7 @@ from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit
 from privspec.model.values import show
 from privspec.problem import systems
-from privspec.problem.elaborate import elaborate, obligation_of
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem, elaborate, obligation_of
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"

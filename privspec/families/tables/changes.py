@@ -22,8 +22,7 @@ from privspec.model.measures import AskedMeasure, MeasureAt, Personalised
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.values import show
 from privspec.model.worlds import worlds
-from privspec.problem.elaborate import measure_of
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem, measure_of
 from privspec.problem.table_forms import Choice, Condition, Scaled
 from privspec.problem.table_lines import Conditions
 

@@ -24,7 +24,7 @@ from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import Amount
 from privspec.problem.tables import lower
 from privspec.solvers.programs import OutOfTimeError, SolverError, Watch

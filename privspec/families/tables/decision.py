@@ -35,7 +35,7 @@ from privspec.kernel.tables_forms import Task
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import Amount, laws_of
 from privspec.solvers.programs import Array, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio

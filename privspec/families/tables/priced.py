@@ -31,8 +31,7 @@ from privspec.kernel.tables_forms import Task
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
-from privspec.problem.elaborate import elaborate, measure_of
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem, elaborate, measure_of
 from privspec.problem.priced import inner, lines_at, parsed
 from privspec.problem.table_forms import Table
 from privspec.solvers.programs import Array, OutOfTimeError, SolverError

@@ -23,7 +23,7 @@ from privspec.kernel.divergences import Condition as AskedOfLaws
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
-from privspec.problem.form import Problem
+from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Costs, Table, Variation, fractions, laws_of
 from privspec.problem.table_lines import Moment, moment
 from privspec.solvers.programs import Array

@@ -103,6 +103,19 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicValue:
+    """A public value that the numbers of the problem rest on.
+
+    `provenance`: "the spec", "the file NAME", "asserted: not computed from the data" (given from outside).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sha256: str
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
 class Obligation:
     """For every two worlds that differ in one of `units`, the joint law of all that is `seen` satisfies the measure."""
 
@@ -173,7 +186,7 @@ class Frame:
     name: str
     trust: Trust
     data: tuple[Data, ...]
-    public: tuple[Public, ...]
+    public: tuple[PublicValue, ...]
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
     blocks: tuple[JsonNode, ...]
@@ -193,10 +206,8 @@ def read_frame(item: JsonNode) -> Frame:
 
 
 Amount = tuple[str, Fraction | Share]
-Public = tuple[str, tuple[int, ...], str, str]
 READERS = {
     "Amount": ["str", "Size | Share"],
-    "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
 WORDS["Unit.kind"] = ("entry", "record", "party", "person", "everything", "entry given the model")

@@ -28,7 +28,7 @@ from privspec.families.voting.joint_draw.terms import (
     signed_by,
 )
 from privspec.families.voting.rules import decimal_up, log_up
-from privspec.problem.form import canonical
+from privspec.kernel.core.reading import canonical
 
 FORMAT = "privspec-joint-draw/1.0"
 Body = dict[str, Any]
