@@ -24,11 +24,11 @@ TOKENS = {
     "explain": 79_650,
     "families": 196_510,
     "functions": 14_380,
-    "kernel": 132_420,
+    "kernel": 133_171,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,
-    "problem": 76_080,
+    "problem": 75_399,
     "solvers": 76_330,
     "top": 26_000,
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from privspec.kernel.core.problem import Claim, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Refused, digest, parse, read
+from privspec.kernel.core.reading import JsonNode, Refused, canonical, parse, read
 from privspec.kernel.forms import HOMES, rules_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
@@ -113,3 +114,8 @@ def _computed(case: PlanUnderCheck, listed: JsonNode) -> None:
             "computed", True, f"{one.name} is computed from {', '.join(one.sources)} alone: it tells nothing more"
         )
         known.add(one.name)
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the one text of a JSON value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

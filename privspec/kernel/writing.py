@@ -17,7 +17,8 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from privspec.kernel.core.reading import Grid, JsonNode, digest
+from privspec.kernel.core.reading import Grid, JsonNode
+from privspec.kernel.judging import digest
 
 LISTED = 4096
 """Arrays of at most this many entries are written as lists."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span

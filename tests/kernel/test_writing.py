@@ -26,14 +26,14 @@ FORMS = {
     "priced": "priced.Priced",
     "chain": "chains.ChainBlock",
     "points": "points.PointBlock",
-    "cells": "cells.CellBlock",
-    "frequencies": "frequencies.FrequencyBlock",
+    "cells": "reports.CellBlock",
+    "frequencies": "reports.FrequencyBlock",
     "keys": "keys.KeyBlock",
     "selection": "selection.Selected",
     "marginals": "marginals.Marginals",
     "stream": "streams.Stream",
     "system": "systems.System",
-    "table": "quality.tables_forms.Task",
+    "table": "tables_forms.Task",
     "design": "designs.Design",
 }
 """Where the type of each form stands in the kernel."""

@@ -59,11 +59,6 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=repr)
 
 
-def digest(value: object) -> str:
-    """SHA-256 of the one text of a JSON value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Exact numbers in row-major order: whole `entries` times `unit`; an array of one axis is one row."""
