@@ -210,8 +210,6 @@ def trust_of(model: Model) -> Trust:
 
 def data_of(model: Model, node: GraphNode) -> Data:
     """An input as it is held."""
-    from privspec.problem.words import domain_words
-
     block = model.block(node.name)
     rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
     if (block.layout == "cells" or _of_votes(model)) and _comes_and_goes(model, node.name):
@@ -225,7 +223,7 @@ def data_of(model: Model, node: GraphNode) -> Data:
         if isinstance(relation, Asserted) and function is not None
     }
     kept = kept_of(model, node)
-    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()) or None, kept)
+    return Data(node.name, block.domain.describe(), rule, node.index, line, tuple(said.values()) or None, kept)
 
 
 def _of_votes(model: Model) -> bool:

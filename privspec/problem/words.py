@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, PublicValue, Share, Unit
     from privspec.kernel.participation import ContributionBound
     from privspec.kernel.trust import Asserted, Trust
-    from privspec.model.domains import Domain
     from privspec.problem.elaborate import Problem
 
 
@@ -161,8 +160,3 @@ def _figure(amount: Fraction | Share) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-
-
-def domain_words(domain: Domain) -> str:
-    """A domain as the language writes it."""
-    return domain.describe()
