@@ -28,7 +28,7 @@ TOKENS = {
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,
-    "problem": 75_399,
+    "problem": 75_384,
     "solvers": 76_330,
     "top": 26_000,
 }
