@@ -125,13 +125,7 @@ class AdditiveNoise(AddedNoise):
             plain = list(sizes) == [where.squared_error_of]
             return (value / sizes[where.squared_error_of], "an answer") if plain else (None, "")
         squares = np.array([d for o in self.outputs for d in o.deviations]) ** 2
-        total, largest = float(squares.sum()), float(squares.max())
-        if kind == "worst":
-            return (largest, "the worst answer") if math.isclose(value, largest, rel_tol=1e-6) else (None, "")
-        mean = total / squares.size
-        if any(math.isclose(value, known, rel_tol=1e-6) for known in (total, mean)):
-            return mean, "an answer" if squares.size > 1 else "the answer"
-        return None, ""
+        return behind(value, kind, float(squares.sum()), float(squares.max()), squares.size)
 
     # --- the short table
 
@@ -263,6 +257,15 @@ _LATTICES = {
     "strategy": "the noisy values are lattice points of step {grid}",
     "outputs": "each released number is the point of the output grid nearest to an exact real number",
 }
+
+
+def behind(value: float, kind: str, total: float, largest: float, numbers: int) -> tuple[float | None, str]:
+    """The error variance behind a loss that is the sum, the mean or the largest of variances, and what it is of."""
+    if kind == "worst":
+        return (largest, "the worst answer") if math.isclose(value, largest, rel_tol=1e-6) else (None, "")
+    if any(math.isclose(value, known, rel_tol=1e-6) for known in (total, total / numbers)):
+        return total / numbers, "an answer" if numbers > 1 else "the answer"
+    return None, ""
 
 
 def _shares_words(shares: tuple[int, int, Quantity]) -> str:

@@ -14,7 +14,7 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
-from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact
+from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact, behind
 from privspec.explain.document import (
     Accuracy,
     Block,
@@ -84,12 +84,7 @@ class TableNoise(CompactNoise):
         if plan.loss is None:
             return None, ""
         total, numbers = sum(n * variance for n, variance in self.spread), sum(n for n, _ in self.spread)
-        largest = max(variance for _, variance in self.spread)
-        if plan.loss.kind == "worst":
-            return (largest, "the worst answer") if math.isclose(plan.loss.value, largest, rel_tol=1e-6) else (None, "")
-        if any(math.isclose(plan.loss.value, known, rel_tol=1e-6) for known in (total, total / numbers)):
-            return total / numbers, "an answer" if numbers > 1 else "the answer"
-        return None, ""
+        return behind(plan.loss.value, plan.loss.kind, total, max(variance for _, variance in self.spread), numbers)
 
     def drawn(self, facts: Facts) -> str:
         if self.shape == "laplace":
