@@ -21,7 +21,7 @@ TOKENS = {
     "core": 13_700,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 79_650,
+    "explain": 79_619,
     "families": 196_510,
     "functions": 14_380,
     "kernel": 133_171,
