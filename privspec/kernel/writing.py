@@ -47,17 +47,18 @@ def plan_digest(plan: Mapping[str, object]) -> str:
 
 
 def write(value: object) -> dict[str, Any]:
-    """An object of a dataclass, as `read` reads it.
+    """An array, or an object of a dataclass, as `read` reads it.
 
     Raises: TypeError for what has no exact form: a double, say.
     """
+    if isinstance(value, Grid):
+        return array(value)
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no exact form")
     form, home = getattr(value, "FORM", ""), type(value).__module__
     found: dict[str, Any] = {"form": form} if form else {}
     for one in fields(value):
-        stated = getattr(value, one.name) if one.init else one.default
-        if one.init and stated != one.default:
+        if one.init and (stated := getattr(value, one.name)) != one.default:
             found[one.name] = written(str(one.type), stated, home)
     return found
 
@@ -69,8 +70,6 @@ def written(kind: str, value: object, home: str) -> object:
             return value
         case Fraction():
             return str(value)
-        case Grid():
-            return array(value)
         case JsonNode():
             return value.value
         case Mapping():

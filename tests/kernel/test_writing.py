@@ -156,6 +156,7 @@ def test_long_arrays_are_packed() -> None:
     one = exact_grid(range(LISTED + 1))
     assert "data" in array(one)
     assert "rows" in array(exact_grid(range(LISTED)))
+    assert write(one) == array(one)
 
 
 def test_what_has_no_exact_form_is_not_written() -> None:
