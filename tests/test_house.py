@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 79_619,
     "families": 196_510,
     "functions": 14_380,
-    "kernel": 133_171,
+    "kernel": 131_574,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,

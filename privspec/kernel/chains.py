@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import gcd
 
@@ -11,7 +11,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import ConditionalLaw, Entries, GivenModel, SequenceModel
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, read
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, frozen, read
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Promise, Question, judge_promises
@@ -40,7 +40,7 @@ FINEST = Fraction(1, 64)
 """Least size of the noise, in steps of the answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """Where an output stands among the released numbers."""
 
@@ -50,7 +50,7 @@ class Output:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """The sum over the numbers of weights (m,) times the squared error is at most `bound` on average."""
 
@@ -60,7 +60,7 @@ class Accuracy:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainBlock:
     """As the problem states it: laws of the first entry and of a step, and what every entry adds to every number.
 
@@ -103,7 +103,7 @@ class ChainBlock:
             raise Refused("has a line of accuracy that is not about its numbers")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain(Drawn):
     """What is executed: `offset` + `unit` times (whole numbers, summed over the entries, + noise of a size)."""
 

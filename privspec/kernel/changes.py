@@ -6,11 +6,11 @@ what neighbours may differ in, neither more nor less. Units of a class move alik
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
-from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.core.reading import Grid, Refused, frozen
 
 GROUPS = 4096
 """Groups of units are listed up to so many."""
@@ -22,7 +22,7 @@ PERSON = ("kept", "replaced")
 """Shapes of one person's records: they come or go, or are replaced by others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """Where a person's records in a table may lie: `most` in all, `each` in one cell, at any of its coordinates."""
 
@@ -91,7 +91,7 @@ def spaced(size: int, count: int, apart: int, *, exactly: bool, most: int) -> li
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """What moves by itself in a unit: a number by at most `amount`, or a vector of that shape.
 
@@ -146,7 +146,7 @@ Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Units:
     """Up to `count` of these units change at once, in order at least (or `exactly`) `apart` places from each other.
 
@@ -193,7 +193,7 @@ class Units:
         return Units(tuple((tuple(piece.times(n) for piece, n in unit), 1) for unit in moved), 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Rows of a table that are compared: pairs of them, and cliques of which every two are."""
 
@@ -201,7 +201,7 @@ class Rows:
     cliques: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InARow:
     """Of so many numbers or vectors in a row up to `count` move by `amount`, at least or `exactly` so many apart."""
 
@@ -212,7 +212,7 @@ class InARow:
     exactly: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Records:
     """So many records of a table come or go, where `adding`, or are replaced; up to `each` of them are in one key."""
 
@@ -237,14 +237,14 @@ class Records:
         return [*[self.each] * full, rest]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entries:
     """One entry of a sequence takes any other value, or `every` one does."""
 
     every: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConditionalLaw:
     """Chances (rows, S) of an entry, a row for all values of its `parents`, earlier entries: the last one's fastest."""
 
@@ -252,7 +252,7 @@ class ConditionalLaw:
     chances: Grid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceModel:
     """Laws that draw a sequence: any of `starts` for its first entry, and any of `steps`, given the entry before.
 
@@ -292,14 +292,14 @@ class SequenceModel:
         return [(number, first, step) for first in self.starts.rows for number, step in enumerate(steps)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenModel:
     """One entry takes another value, and all others are drawn given it by any law of a model."""
 
     model: SequenceModel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfParty:
     """So many records are replaced that one party holds: the party of this number, or any one."""
 
@@ -307,14 +307,14 @@ class OfParty:
     party: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByDistance:
     """Any two points, for each unit of their distance in a norm: l1, l2 or linf."""
 
     norm: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anything:
     """All that a model allows may change; of reports of several kinds, that of a party who sends one of this `kind`."""
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
 from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.tables import least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.worth import OPTIMAL_GAP, near
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenChoice:
     """A name and the values that it may have."""
 
@@ -24,7 +24,7 @@ class OpenChoice:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """What is cut of the records of `people` in an input: `chances` that one of them has 0, 1, 2, ... records.
 
@@ -81,7 +81,7 @@ def _law(found: Grid, what: str) -> list[Fraction]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alternative:
     """All that is open chosen, the problem that this makes, and what it costs; `refused` where it makes none."""
 
@@ -101,7 +101,7 @@ class Alternative:
             raise Refused("states another loss by what is cut than its law gives")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Design:
     """All alternatives, the last choice running fastest."""
 
@@ -123,7 +123,7 @@ class Design:
         return ", ".join(f"{c.name} = {value}" for c, value in zip(self.choices, one.values, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """What the plan of the alternative that was chosen says of itself."""
 
@@ -134,7 +134,7 @@ class Chosen:
     alternatives: JsonNode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoPlan:
     """Why an alternative has no plan."""
 
@@ -145,7 +145,7 @@ class NoPlan:
     least: Fraction | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """The loss of an alternative with its cost, and what no mechanism of it is below; of what class, in words."""
 

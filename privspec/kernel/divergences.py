@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ZERO, ball, end, exp_up, gaussian_delta_up, sqrt_down
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 
 SMALLEST = Fraction(1, 2**1000)
 """Smaller ratios count as this."""
@@ -35,7 +34,7 @@ Supported = tuple[Fraction, list[Fraction], list[Fraction]]
 """A bound, up, and factors u, down, and v, up, for which the sum over values of u p - v q is at most the bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Composed:
     """What independent parts let through on one difference: Gaussian noise, pure epsilons, sums of deltas and rhos."""
 
@@ -91,7 +90,7 @@ class Condition(ABC):
         """The amount that is surely let through by laws of an epsilon, or by Gaussian noise."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HockeyStick(Condition):
     """No set of outputs is more than e^epsilon times as likely, up to delta."""
 
@@ -169,7 +168,7 @@ class Curved(Condition):
         """The linear bound times z."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Renyi(Curved):
     """The divergence of an order is at most an amount; without an order, of every order that times the amount."""
 
@@ -248,7 +247,7 @@ class Renyi(Curved):
             return z * end(most.upper()), [z * end(up.lower()) for up in ups], [z * end(down.upper()) for down in downs]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TradeOff(Curved):
     """No test of one law against the other has more power than one of two normal laws of deviation 1, mu apart."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from privspec.kernel.core.problem import Claim, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Refused, canonical, parse, read
+from privspec.kernel.core.reading import JsonNode, Refused, canonical, frozen, parse, read
 from privspec.kernel.forms import HOMES, rules_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """The claims of a plan in the order in which they were judged, and what they are about.
 
@@ -36,7 +36,7 @@ class Report:
         return tuple(claim for claim in self.claims if not claim.holds)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Computed:
     """An output that is computed from released ones and public values alone: whoever sees those may know it."""
 

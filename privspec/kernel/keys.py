@@ -8,7 +8,6 @@ Mandayam 2022; noise/notes/unknown-keys.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
@@ -16,7 +15,7 @@ from math import ceil, floor
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import PlanUnderCheck, Rules, Unit, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import ContributionBound, wrong_person
@@ -43,7 +42,7 @@ FINE = 192
 """Binary places of the best chances."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyColumn:
     """A column that is read: its values in order, or integers between two ends, or neither where they are unknown.
 
@@ -65,7 +64,7 @@ class KeyColumn:
             raise Refused("has conditions on values that are unknown")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """An error that a line asks to be `bound` at most."""
 
@@ -78,7 +77,7 @@ class Accuracy:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyBlock:
     """As the problem states it: what a key is, and what it costs to hide one, or to be off in its count."""
 
@@ -120,7 +119,7 @@ class KeyBlock:
         return what.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys(OneOutput):
     """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
 

@@ -11,7 +11,6 @@ c_j b_j at least (sum (c_j s_j)^(1/2))^2 / epsilon.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import fmpq
@@ -21,7 +20,7 @@ from privspec.kernel.core.linear import InputLayout, Linear, Matrix, Measured, R
 from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
@@ -34,7 +33,7 @@ from privspec.kernel.worth.sizes import expected_sizes, size_up
 from privspec.kernel.worth.traces import cbrt_down, prove, proved
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """From independent noise of `variances` (k,) to the outputs: `noise` (m, k).
 
@@ -302,7 +301,7 @@ def _times(stated: Rows, noise: Rows) -> list[Fraction]:
 SCOPE = Laplace.shape
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedBound(LowerBound):
     """An amount over a power of the epsilon of one line."""
 

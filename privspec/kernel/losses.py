@@ -10,7 +10,6 @@ for what is surely let through. Of every part one pair is picked, and the picks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, expm1, floor, inf, log, prod
 
@@ -18,7 +17,7 @@ from flint import arb, ctx
 
 from privspec.kernel.core.numbers import BITS as RATIO_BITS
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, gaussian_delta_up, sqrt_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.divergences import PURE_PARTS, Composed, Condition, Curved, HockeyStick, delta_up
 
 BITS, GRID, CHANCES = 320, 2**40, 2**60
@@ -41,7 +40,7 @@ Ends = tuple[Fraction, Fraction]
 """At least a number, and at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrivacyLoss:
     """What a part lets through of one unit: mu^2 of Gaussian noise, or one of several pairs of laws, or Laplace noise.
 
@@ -99,7 +98,7 @@ class Factor:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Response(Factor):
     """Any law of an epsilon: randomised response lets through as much."""
 
@@ -113,7 +112,7 @@ class Response(Factor):
         return response(self.most)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaplaceFactor(Factor):
     """Laplace noise on one answer, which moves by `most` scales on a lattice of `step` scales."""
 
@@ -128,7 +127,7 @@ class LaplaceFactor(Factor):
         return PrivacyLoss(own=True, laplace=(self.most, ZERO), step=self.step)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FiniteLaws(Factor):
     """Laws of what is seen, numerators (rows, values) over `whole`; neighbours are some `pairs`, or all in a clique."""
 
@@ -205,7 +204,7 @@ class FiniteLaws(Factor):
 # --- together ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """At most what is let through on one change: independent Gaussian noise, factors, and a lump of `delta`."""
 

@@ -26,7 +26,7 @@ no Gaussian noise has a loss below (sum_T sqrt(p_T) tr(Y_T' V_T S))^2 / (mu^2 tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import prod
 
@@ -38,7 +38,7 @@ from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
 from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.laws.law import Law, Strategy
@@ -63,7 +63,7 @@ MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Along:
     """Columns of a table of an output, by its place, along which it has running totals, or all ranges."""
 
@@ -72,7 +72,7 @@ class Along:
     ranges: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answers:
     """An output: the tables by these columns, one after another, the last column of each running fastest."""
 
@@ -93,7 +93,7 @@ class Answers:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marginals:
     """The block of a problem: see `privspec.problem.marginals`; `ordered`: columns along which some table adds up.
 
@@ -239,7 +239,7 @@ class Released:
         return Structured(self.strategy, self.law, frozenset(self.outputs))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Residuals(Released):
     """What is executed: for each set of columns the deviation of its noise, in records; rounded in units of that.
 
@@ -301,7 +301,7 @@ def read_residuals(block: Marginals, mechanism: JsonNode) -> Residuals:
     return Residuals(block, dict(zip(block.subsets, sizes, strict=True)), *steps)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Separate(Released):
     """What is executed instead: tables by themselves, with discrete Laplace noise of a scale on each count.
 
@@ -469,7 +469,7 @@ def ways_of(block: Marginals, table: int) -> Ways:
     return tuple(asked.get(i, "each" if i in columns else "all") for i in block.ordered)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kinds:
     """The matrices V_T up to a factor: the weights of the ways to ask that each is made of, and each V_T by these."""
 
@@ -520,7 +520,7 @@ def _gram(n: int, way: str) -> list[list[int]]:
     return after if way == "running" else [[int(i == j or way == "all") for j in range(n)] for i in range(n)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Of a set of columns: what is made noisy, and what estimates the counts of the ordered cells from it."""
 
@@ -528,7 +528,7 @@ class Part:
     reconstruction: Matrix
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strategies(Released):
     """What is executed: noise of deviation one on each answer of every strategy, rounded to multiples of `grid`."""
 

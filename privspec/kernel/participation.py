@@ -5,19 +5,18 @@ What one person lets through of several inputs, one after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
 from privspec.kernel.changes import PERSON, Room
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
-from privspec.kernel.core.reading import Positive, Refused, Wholes
+from privspec.kernel.core.reading import Positive, Refused, Wholes, frozen
 from privspec.kernel.divergences import pure_mu_up
 
 Ball = tuple[Fraction, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExchangeableUnits:
     """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
 
@@ -66,7 +65,7 @@ def told_apart(
 # --- one person's records in tables -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContributionBound:
     """Of the records of each `person` in a table, `most` are kept, `per_cell` of them in one cell; drawn uniformly."""
 

@@ -6,7 +6,6 @@ multiple of a step: the guarantee is that of real numbers, with no term for the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
@@ -15,7 +14,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Anything, ByDistance, Change
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import AskedMeasure, Guarantee, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
@@ -31,7 +30,7 @@ LARGEST_SIZE = 64
 QUANTILE_BITS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Error:
     """`weight` times the mean of a norm of the error of one point, to a power."""
 
@@ -44,7 +43,7 @@ class Error:
             raise Refused("is no error that is known")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """What a mean error may be at most; with a `probability`, what the error itself is at most so often."""
 
@@ -60,7 +59,7 @@ class Accuracy:
             raise Refused("is no line about how often an error is small")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointBlock:
     """As the problem states it: where a point lies, what is a report of it, and what an error costs."""
 
@@ -115,7 +114,7 @@ class PointBlock:
         return (self.upper - self.lower) ** 2 * ratio_squared(norm, "linf", self.size)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Points(OneOutput):
     """What is executed: every point with noise of density ~ e^(-||v|| / scale), rounded to multiples of `step`."""
 

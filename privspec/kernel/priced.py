@@ -6,12 +6,12 @@ proved at the upper end of an interval holds in all of it, and the number costs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.linear import LinearRules
 from privspec.kernel.tables import Tables
 from privspec.kernel.worth import PriceableRules, judge_loss
@@ -20,7 +20,7 @@ RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """What the loss adds: weight times a power of the number."""
 
@@ -28,7 +28,7 @@ class Price:
     weight: Size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Priced:
     """The number `name`, picked between `low` and `high`, and the block whose loss its prices join."""
 

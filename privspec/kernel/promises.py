@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privspec.kernel.changes import Change
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck
+from privspec.kernel.core.reading import frozen
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
@@ -31,7 +31,7 @@ class OneOutput:
         return (self.block.output,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """One change of a line: what it has to satisfy (`asked`), what the plan states of it, and what helps to show it.
 
@@ -45,7 +45,7 @@ class Question:
     single: tuple[Fraction, Fraction] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """What a line promises of whoever sees some outputs, by every change of its neighbours.
 
@@ -60,7 +60,7 @@ class Line:
     by_loss: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """Whether a line of a plan holds, and what is let through on each of its changes at most."""
 
@@ -124,7 +124,7 @@ def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
     return excess is not None and excess(epsilon) <= most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promise:
     """What a guarantee asks of all that a term shows, the notes that it rests on, and what is said of it.
 

@@ -13,7 +13,7 @@ best size of set (noise/notes/local-histograms.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
@@ -86,7 +86,7 @@ def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...
 # --- cells of a real number ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellBlock:
     """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
 
@@ -135,7 +135,7 @@ class CellBlock:
         return [abs(value - number) ** self.power for value in self.values]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cells(OneOutput):
     """What is executed: the cell of the number picks a row; `rows` are whole numbers of one sum, `total`."""
 
@@ -252,7 +252,7 @@ class CellRules(ReportRules):
 # --- sets of values -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """A line that asks for `weight` times the sum of the squared errors of all counts to be `bound` at most."""
 
@@ -262,7 +262,7 @@ class Accuracy:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrequencyBlock:
     """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
 
@@ -317,7 +317,7 @@ class FrequencyBlock:
         return self.weight * self.scale**2 * self.count * each / (1 if self.group is None else 2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sets:
     """What so many parties as the block counts send: `subset` values, with the own one among them by this `chance`."""
 
@@ -346,7 +346,7 @@ class Sets:
         return replace(self.block, weight=weight).summed(own + (self.block.told - 1) * other)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frequencies(OneOutput):
     """What is executed: a kind of sets for each epsilon, and `of` each party which of these it sends (None: the one).
 

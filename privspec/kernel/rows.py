@@ -7,16 +7,15 @@ nothing of the size of all rows times all columns is built.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.core.numbers import ZERO, rational
-from privspec.kernel.core.reading import ENTRIES, JsonNode, Refused, Wholes, wholes
+from privspec.kernel.core.reading import ENTRIES, JsonNode, Refused, Wholes, frozen, wholes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intervals:
     """Rows that are 1 at the columns from `starts` to before `ends`, and 0 elsewhere."""
 
@@ -69,7 +68,7 @@ class Intervals:
         return fmpq_mat([[both[min(i, j)][max(i, j)] for j in ends[:-1]] for i in ends[:-1]])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """The product of such rows with a matrix."""
 

@@ -8,14 +8,14 @@ epsilon a part is counted) is a hint: a wrong one makes the loss larger or is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from flint import fmpq_mat
 
 from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import NoisyView
 from privspec.kernel.laws.threshold import Normal
@@ -28,7 +28,7 @@ PAIRS = 2**22
 """Most pairs of rows of one change, both ways."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hint:
     """What only helps to bound a loss: for noise an inverse of a mixture, and a scaling of pieces by unit.
 

@@ -7,7 +7,6 @@ Both are as private as `ratio_up` says, by what one record can do to the scores 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, factorial, floor, prod
 
@@ -27,7 +26,7 @@ from privspec.kernel.core.problem import (
     View,
     read_guarantees,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
@@ -53,7 +52,7 @@ MOST_ENTRIES = 4000
 # --- what the problem asks --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranks:
     """Sought is the value that a share of the records is at most."""
 
@@ -66,14 +65,14 @@ class Ranks:
             raise Refused("is no share of the records")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """Sought is the value that the most records have."""
 
     FORM = "counts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where:
     """Records count whose column has one of these values."""
 
@@ -86,7 +85,7 @@ class Where:
             raise Refused("keeps values that the column does not have")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Law:
     """For averages alone: `size` records, the chance that one counts, and those of answers, and of groups, then."""
 
@@ -96,7 +95,7 @@ class Law:
     groups: tuple[Fraction, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """`weight` times the mean of "ranks" off, of "distance" to a power, of "mismatch": by the law, or at the worst."""
 
@@ -110,7 +109,7 @@ class Cost:
             raise Refused("is no cost that is known")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selected:
     """The block: one of `answers`, of a column of a table; `records` are public where they are given."""
 
@@ -293,7 +292,7 @@ def least_ranks(block: Selected, unit: Unit, most: int, epsilon: Fraction, far: 
 # --- plans ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn(OneOutput):
     """What is executed: a draw by the scores, with the chance 1 / base of every step.
 
@@ -339,7 +338,7 @@ def changed(unit: Unit, records: int | None) -> Records:
     return Records(unit.count, unit.adding, unit.count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed(OneOutput):
     """What is executed: the law of the answers at every table of counts, in whole numbers of one sum, `total`.
 
@@ -416,7 +415,7 @@ def apart(table: tuple[int, ...], other: tuple[int, ...]) -> int:
     return sum(max(a - b, 0) for a, b in zip(table, other, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multipliers:
     """For a table, one beside it and an answer, that of "at most e^epsilon times as likely"; `shares` of tables."""
 

@@ -8,14 +8,14 @@ lowest shares of the others, a line is broken. Boxes are halved, in an order tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, exp, floor, sinh, sqrt
 from typing import Generic, TypeVar
 
 from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.measures import PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Selected, Witness, read_witness
 from privspec.kernel.selection import least as least_of
@@ -43,7 +43,7 @@ W = TypeVar("W", JsonNode, Multipliers)
 Known = dict[tuple[Fraction, Fraction], "Piece"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedLine:
     """A line that several parts share: its measure, what it asks, and their numbers."""
 
@@ -68,7 +68,7 @@ def _middle(low: float, high: float) -> float:
     return near if low < near < high else (low + high) / 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sharing:
     """A part that was judged: what it executes, its share, and the obligations that stand for shared lines.
 
@@ -227,7 +227,7 @@ def _proofs(curve: Curve, witnesses: Witnesses) -> tuple[Selected, list[tuple[Fr
     return drawn.block, found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Between the shares of two witnesses: what is proved at both, by their mixtures, and by each up to the other.
 

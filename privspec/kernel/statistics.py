@@ -5,12 +5,11 @@ What follows the noise uses public numbers only (lemma post-processing): pooling
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.changes import OfParty
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.laws.statistics import (
     LARGEST_RADIUS,
     SHAPES,
@@ -33,7 +32,7 @@ AMONG = "the ways that this plan lists, by simulation under the data model"
 # --- plans -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executed:
     """Records to the statistic `route` to noise to output; one law for all, or one for each party in order.
 

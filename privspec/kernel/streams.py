@@ -15,7 +15,7 @@ class in (A'A)^(1/2), F unit vectors whose products are those of vectors of d nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import prod
 
@@ -25,7 +25,7 @@ from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import InputLayout, Released
 from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Refused, Size, frozen, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.promises import Promise, judge_promises, of_one_figure
 from privspec.kernel.rules import derive
@@ -54,7 +54,7 @@ ROUNDED = Fraction(1, 10**4)
 """Share of its deviation by which rounding may move a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """The block of a problem: see `privspec.problem.streams`; a squared error costs `weight`."""
 
@@ -112,7 +112,7 @@ class Stream:
 READERS = {"Size": lambda item: item.exact(0)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """What one unit changes: up to `times` numbers, `apart` or, unless `exactly`, more."""
 
@@ -139,7 +139,7 @@ def _fitting(unit: Unit, steps: int) -> Pattern:
     return Pattern(times, apart if times > 1 else steps, unit.exactly or times == 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Banded:
     """What is executed: `band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of noise.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -23,7 +23,7 @@ from privspec.kernel.core.problem import (
     read_frame,
     read_guarantees,
 )
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
@@ -50,7 +50,7 @@ SPENT_IN = {"epsilon": PURE, "mu": GAUSSIAN}
 Spent = tuple[Measure | None, dict[str, Fraction]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartOfSystem:
     """The problem of a part, and for each of its obligations the number of the system's that it comes from.
 
@@ -63,7 +63,7 @@ class PartOfSystem:
     only_if: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChosenShare:
     """A number that a line asks for and that is picked, from `low` to `high` if it has an end."""
 
@@ -72,7 +72,7 @@ class ChosenShare:
     high: Size | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class System:
     """Outputs in parts with independent noise; the loss is the sum of theirs."""
 
@@ -273,7 +273,7 @@ def component_names(problems: list[JsonNode]) -> list[str]:
     return found if len(set(found)) == len(found) else [", ".join(names) for names in given]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Composed:
     """What parts of one line let through together: at most a delta, and surely some figures; and each, so many times.
 
@@ -434,7 +434,7 @@ def _share_words(measure: AskedMeasure, figures: dict[str, Fraction], times: int
     return f"{f'{times} times ' if times > 1 else ''}{measure.name} ({shown})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shares:
     """What is to be shown of every split: the curves of the parts that share lines, what the others cost, and words.
 

@@ -6,13 +6,12 @@ The bound is the dual of a linear program, with a tree of boxes where scale and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
@@ -23,7 +22,7 @@ Part = tuple[list[Fraction], Grid | None, list[Variation]]
 """Weights of rows, average costs, and total variations."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executed:
     """What `run` draws from, as the kernel read it."""
 
@@ -295,7 +294,7 @@ class Lagrangian(Dual):
         return sum(scalars, total)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableBound(LowerBound):
     """What a witness proves of every table that meets lines like those of the problem, and every chosen number."""
 

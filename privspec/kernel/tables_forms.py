@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import BITS, ZERO
-from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.core.reading import Grid, Refused, frozen
 from privspec.kernel.core.tables import Compared, Table, triples
 from privspec.kernel.divergences import Curved
 from privspec.kernel.rules import PAIRS
@@ -36,7 +36,7 @@ READERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contrast:
     """Mixtures (a, b) of rows with a(S) <= ratio b(S) + slack for every set S of what is seen of columns.
 
@@ -90,7 +90,7 @@ def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None 
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Amount:
     """Averages over rows and draws, worst cases, prices of chosen numbers, and a constant."""
 
@@ -114,7 +114,7 @@ class Amount:
         return total + sum((p * own for p, own in zip(prior, mean, strict=True)), ZERO)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """At every row, what is together 0, or at most 0."""
 
@@ -130,7 +130,7 @@ class Condition:
         return [sum(row, ZERO) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Votes:
     """A bound on what another ballot than the true one adds to the probability of a set of best alternatives."""
 
@@ -160,7 +160,7 @@ class Votes:
         return Contrast(list(self.winners), mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fairness:
     """Laws of `outputs` in groups of rows, compared in total variation: a pair of groups and a level."""
 
@@ -191,7 +191,7 @@ class Fairness:
         return *max(gaps, key=lambda gap: gap[0], default=(ZERO, ZERO)), holds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """The block of a table; masses of a law that is chosen are (1 - weight) times its probabilities, or just these."""
 

@@ -8,12 +8,11 @@ term, and is refused by whoever reads it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import fmpq_mat
 
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Choice, Law, Strategy
 from privspec.kernel.laws.threshold import Threshold
 from privspec.kernel.strategies.dense import Dense, Lattice
@@ -21,7 +20,7 @@ from privspec.kernel.strategies.dense import Dense, Lattice
 ZERO = Fraction(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noise:
     """z = B u + noise of a law, on a lattice; every output is made of z alone.
 
@@ -57,7 +56,7 @@ class Noise:
         return sorted(used)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Pr(column | row): numerators over `whole`; `places`: for each output which of its values each column shows."""
 
@@ -77,7 +76,7 @@ class Table:
         return frozenset(name for name, _ in self.places)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pick:
     """A member of a list, drawn by a law; `public` where all see it."""
 
@@ -90,7 +89,7 @@ class Pick:
         return frozenset({self.output})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Structured:
     """Noise of a law on the answers of a strategy with structure, of which outputs are made."""
 
@@ -100,7 +99,7 @@ class Structured:
     public = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """Of counts by keys that nobody has listed, the keys whose counts reach a threshold, drawn by a law for each."""
 
@@ -113,7 +112,7 @@ class Shown:
         return frozenset({self.output})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reports:
     """Nobody is trusted: each answer is a message, of what one of the owners of the coordinates holds, seen by all."""
 
@@ -127,7 +126,7 @@ class Reports:
         return self.term.outputs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shares:
     """A secure sum: each of `parties` adds a share of the noise, and `colluding` of them pool what they know."""
 
@@ -142,7 +141,7 @@ class Shares:
         return self.term.outputs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Times:
     """A term that is drawn `count` times, independently; or only if what is shown as `only_if` is not 0."""
 
@@ -163,7 +162,7 @@ class Times:
         return self.term.outputs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Independent:
     """Parts that are drawn independently of each other, of what is held of the same people."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from privspec.kernel.core.reading import Refused, Size
+from privspec.kernel.core.reading import Refused, Size, frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustModel:
     """Who is trusted, by a name as a spec writes it, and what follows.
 
@@ -58,7 +56,7 @@ WORDS = {"Trust.kind": (*KINDS, PARTS), "Asserted.norm": ("l1", "l2", "linf")}
 NORMS = {"l1": "sum of absolute values", "l2": "Euclidean length", "linf": "largest entry"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trust:
     """Who is trusted; `colluding` parties of a secure sum pool what they know."""
 
@@ -85,7 +83,7 @@ class Trust:
         return self.means.shown.format(colluding=self.colluding, **figures)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asserted:
     """Of a function that nobody here sees into: a unit, `neighbours` in words, moves its values by at most `amount`."""
 

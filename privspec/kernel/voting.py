@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, lcm
 
@@ -12,7 +11,7 @@ from flint import fmpz_mpoly_ctx
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ZERO, exp_up
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, PlanUnderCheck, Rules, Share, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Refused, Size, frozen, read
 from privspec.kernel.laws.voting import (
     BY_NAME,
     DUMMY_VOTES,
@@ -49,7 +48,7 @@ Lines = tuple[Obligation, ...]
 # --- what the problem asks --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleAt:
     """A rule with its number."""
 
@@ -65,7 +64,7 @@ SHARES, LARGEST = RuleAt(DUMMY_VOTES), RuleAt(PLURALITY)
 MISSED = False, SHARES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """`weight` times what a winner's law costs at a profile: its distance from another rule's, or the mismatch.
 
@@ -129,7 +128,7 @@ class Cost:
         return sum((mass * self.at(rule.law(one), one) for one, mass in totals(vote.ballots, t, law)), ZERO)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """E[...] or worst[...], over all profiles, of a sum of costs."""
 
@@ -151,7 +150,7 @@ class Term:
         return max(sum((part.at(law, one) for part in self.parts), ZERO) for law, one in pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Total:
     """A sum of terms and a constant."""
 
@@ -177,7 +176,7 @@ class Total:
         return alike[0] if len(self.terms) == len(parts) == len(alike) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """A number in a range that is picked, and that is the whole loss: weight times it, or weight divided by it."""
 
@@ -194,7 +193,7 @@ class Choice:
         return self.weight / chosen[self.name] if self.inverse else self.weight * chosen[self.name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vote:
     """The block of a vote; `secret`: the number of voters may not become public; `law` that of points of a ballot.
 
@@ -260,7 +259,7 @@ WORDS = {
 # --- bounds for every rule --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoteBound(LowerBound):
     """What no rule's loss is below; of a number that is picked `low`, where at the next better one no rule is left."""
 
@@ -372,7 +371,7 @@ def totals(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ..
 # --- plans ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executed:
     """Draws the winner by a rule; `drops`: ballots that do not fit are left out; `local`: voters have to send reports.
 

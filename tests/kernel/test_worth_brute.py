@@ -22,6 +22,7 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation, Unit, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.reports import CellBlock
 from privspec.kernel.reports import lower_bound as cells_bound
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where, least, read_witness, tables_of
@@ -617,8 +618,7 @@ def problem_of(text: str) -> tuple[Frame, Linear]:
 
 def shown_of_noise(frame: Frame, block: Linear, witness: Witness) -> float:
     """What a witness proves of Gaussian noise, whatever is executed."""
-    noise = SimpleNamespace(gaussian=True, honest=1, parties=1)
-    release: Any = SimpleNamespace(problem=block, noise=noise)
+    release: Any = SimpleNamespace(problem=block, noise=Gaussian(F(1)), excess=F(1))
     return float(proved(frame, release, JsonNode(witness, "bound")).at(frame.obligations))
 
 

@@ -6,7 +6,7 @@ R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a gri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
 
@@ -15,7 +15,7 @@ from flint import fmpq_mat, fmpz_mat
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
-from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, read, typed, wholes
+from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, frozen, read, typed, wholes
 from privspec.kernel.laws.law import Law, StatedNoise
 from privspec.kernel.laws.noise import law_of
 from privspec.kernel.participation import Ball, ExchangeableUnits, of_person, told_apart, wrong_person
@@ -53,7 +53,7 @@ def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
     return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(found.unit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputLayout:
     """An input: the numbers `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table.
 
@@ -92,7 +92,7 @@ class InputLayout:
         return Fraction(1) if self.lower is None or self.upper is None else self.upper - self.lower
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
 
@@ -121,7 +121,7 @@ class Part:
             raise Refused("has cells, or a middle, of what has none")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """Up to `count` units change at once, in all `parts`, at least or `exactly` `apart`; parts have as many runs.
 
@@ -145,7 +145,7 @@ class Difference:
         return replace(self, parts=parts, cover=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Released:
     """The numbers `start` to `stop` of what is released; `defined`: they estimate what their definition says."""
 
@@ -156,7 +156,7 @@ class Released:
     defined: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """Error terms, rows of coefficients of the outputs, and the weights of their squares, or of their `sizes`.
 
@@ -177,7 +177,7 @@ class Measured:
         return outputs if self.rows is None else self.rows * outputs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linear:
     """The block of a problem: see `privspec.problem.linear`.
 
@@ -328,7 +328,7 @@ def read_linear(item: JsonNode, frame: Frame) -> Linear:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """z = strategy u + noise, on the lattice `grid` unless `round_outputs`; then `reconstruction` of outputs or inputs.
 

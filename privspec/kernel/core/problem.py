@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.kernel.participation import ContributionBound, in_turn
 from privspec.kernel.trust import Asserted, Trust
@@ -21,7 +21,7 @@ from privspec.kernel.trust import Asserted, Trust
 FORMAT = "privspec-problem/1.0"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """An amount that solving picks: `scale` times a chosen number, or `scale` divided by it where `inverse`."""
 
@@ -39,7 +39,7 @@ class Share:
         return self.scale / picked if self.inverse else self.scale * picked
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskedMeasure:
     """What neighbouring laws have to satisfy: a name and its exact amounts, those of each party where `each`."""
 
@@ -73,7 +73,7 @@ class AskedMeasure:
         return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
 
@@ -89,7 +89,7 @@ class Unit:
     exactly: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Data:
     """An input, its domain in words, the rule for what does not fit; `party` the index set that holds it in parts."""
 
@@ -102,7 +102,7 @@ class Data:
     kept: ContributionBound | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicValue:
     """A public value that the numbers of the problem rest on.
 
@@ -115,7 +115,7 @@ class PublicValue:
     provenance: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Obligation:
     """For every two worlds that differ in one of `units`, the joint law of all that is `seen` satisfies the measure."""
 
@@ -140,7 +140,7 @@ class Obligation:
         return {**whose, **same, "measure": self.measure.name, "requirement": number}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """What an observer sees together, where no line that names the input names all of it; `units` may move.
 
@@ -177,7 +177,7 @@ class View:
         return {key: getattr(self, key) for key in ("input", "wrt", "neighbours", "observer", "outputs")}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A problem, its blocks and what is computed from their outputs unread."""
 
@@ -213,7 +213,7 @@ WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
 WORDS["Unit.kind"] = ("entry", "record", "party", "person", "everything", "entry given the model")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guarantee:
     """What the plan says of an obligation: the figures that it reaches."""
 
@@ -248,7 +248,7 @@ Bound = dict[str, Fraction] | None
 """What is let through, rounded up: {"mu"} or {"epsilon", "delta"}; None where no bound is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """One statement of a plan that was derived again, or that does not hold.
 

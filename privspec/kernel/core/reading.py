@@ -9,10 +9,10 @@ import base64
 import hashlib
 import json
 import sys
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from math import isfinite, prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 DIGITS = 400
 """Most digits of a whole number, of a numerator or of a denominator."""
@@ -22,6 +22,19 @@ ENTRIES = 2**26
 """Most entries of an array."""
 
 T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(kind: type[T]) -> type[T]:
+    """A class of values, of which nothing is set twice. One way to show them serves all: making one each took long."""
+    made: Any = dataclass(frozen=True, slots=True, repr=False)(kind)
+    made.__repr__ = _shown
+    return made  # type: ignore[no-any-return]
+
+
+def _shown(value: Any) -> str:
+    parts = (f"{one.name}={getattr(value, one.name)!r}" for one in fields(value) if one.repr)
+    return f"{type(value).__qualname__}({', '.join(parts)})"
 
 
 class Refused(Exception):  # noqa: N818 - a verdict, not an error
@@ -59,7 +72,7 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=repr)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """Exact numbers in row-major order: whole `entries` times `unit`; an array of one axis is one row."""
 
@@ -76,7 +89,7 @@ class Grid:
         return list(map({entry: entry * self.unit for entry in set(self.entries)}.__getitem__, self.entries))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonNode:
     """A value of a document with its place in it."""
 

@@ -5,14 +5,13 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import BITS, ZERO, sqrt_down
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
 from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.rules import PAIRS, derive
@@ -22,7 +21,7 @@ DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """What is executed: numerators (rows, columns) over `denominator`; for each output its value's number by column."""
 
@@ -56,7 +55,7 @@ class Table:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compared:
     """The rows that an obligation compares: cliques at distance one, and pairs (a, b, level) by squared distance."""
 

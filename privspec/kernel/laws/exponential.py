@@ -7,7 +7,6 @@ and takes each with that chance. Both are as private as `ratio_up` says, by what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -15,7 +14,7 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Change, Records
 from privspec.kernel.core.numbers import ZERO, ball, end
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.divergences import Condition, Renyi
 from privspec.kernel.laws.law import Choice
 from privspec.kernel.losses import Factor, Loss, PrivacyLoss, Response, response
@@ -25,7 +24,7 @@ LARGEST_LOG = 2000
 """Of a ratio that is worked out closely."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """The share that the scores of a mechanism are about, and by how many records it aims beside it.
 
@@ -44,7 +43,7 @@ class Target:
         return min(max(self.share * records + self.offset, ZERO), Fraction(records))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """What one record changes: no score by more than `reach` steps, no two scores apart by more than `spread`.
 
@@ -109,7 +108,7 @@ def epsilon_up(ratio: Fraction) -> Fraction:
         return max(end(ball(ratio).log().upper()), ZERO)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundedRange(Factor):
     """A law of an epsilon, any two log ratios of which are at most a `spread` apart."""
 
@@ -127,7 +126,7 @@ class BoundedRange(Factor):
         return True if isinstance(condition, Renyi) and condition.within_spread(self.spread) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByScores(Choice):
     """One of `size` answers, for each of some groups of the `records` where `grouped`.
 

@@ -7,11 +7,10 @@ no coalition knows counts as normal noise of a little less than their variance (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.changes import Change, Units
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
@@ -32,7 +31,7 @@ class Normal(Law):
     normal = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaussian(Normal, OfOneScale):
     """N(0, scale^2) on each answer."""
 
@@ -54,7 +53,7 @@ class Gaussian(Normal, OfOneScale):
         return Loss(mu_squared=strategy.quadratic_sensitivity(change, seen) / self.scale**2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GaussianShares(Normal):
     """Discrete normal shares of a `variance` each; `honest` of them are known to nobody else."""
 

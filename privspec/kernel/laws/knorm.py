@@ -6,20 +6,19 @@ afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
 from privspec.kernel.core.numbers import end, sqrt_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Choice, NoisyView, OfOneScale
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KNorm(OfOneScale):
     """Whoever sees some answers is charged for all of them: the numbers of one vector are not independent."""
 
@@ -43,7 +42,7 @@ NORMS = ("l1", "l2", "linf")
 PRECISION = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoisyPoint(Choice):
     """A report of one point of `size` numbers: density ~ e^(-|v| / scale) in a norm, rounded afterwards.
 

@@ -7,14 +7,13 @@ moves by a step more at most (noise/notes/laplace.md, discrete-laplace.md, share
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import ctx
 
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, nearest
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
@@ -23,7 +22,7 @@ STEEPEST = 2000
 """Steps of a lattice in a scale from which on its noise is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaled(Law):
     """Laplace noise of a scale for each answer, alone or in shares."""
 
@@ -47,7 +46,7 @@ class Scaled(Law):
         return [known[scale] for scale in self.scales]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laplace(Scaled):
     """Noise of a scale for each answer; `whole`: answers have to be points of the lattice (geometric noise)."""
 
@@ -73,7 +72,7 @@ class Laplace(Scaled):
         return Loss(factors=(factor,))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeLaplace(OfOneScale):
     """Noise of one scale on all answers of a strategy with structure, which are whole numbers, and so is the noise."""
 
@@ -84,7 +83,7 @@ class WholeLaplace(OfOneScale):
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaplaceShares(Scaled):
     """Shares of which those of `honest` parties add up to Laplace noise of a scale on every answer."""
 

@@ -5,11 +5,10 @@ A law is one file here, and one line of `kernel.laws.noise`; whoever else needs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 
 if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Units
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from privspec.kernel.strategies.dense import Dense, Lattice, Scaling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoisyView:
     """What is seen of noisy linear answers: the answers `rows` of a `strategy`, or mixtures of them.
 
@@ -36,7 +35,7 @@ class NoisyView:
         return self.lattice.rounding(self.strategy, list(self.rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatedNoise:
     """What a plan says of noise: how wide it is, for how many answers, what a spec allows (nothing: any family).
 
@@ -122,7 +121,7 @@ class Law:
         raise Refused("has noise of a law that is not for answers with structure")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfOneScale(Law):
     """Noise that is as wide on every answer."""
 

@@ -15,7 +15,7 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
-from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, read
+from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.laws.law import Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
@@ -122,7 +122,7 @@ def _let_through(law: Stepped, shifts: range) -> Fraction:
     return Fraction(most, scale * down * (below - above))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staircase(Law):
     """The law of the one answer: what it lets through of moves in several does not follow from their sum."""
 

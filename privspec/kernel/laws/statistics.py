@@ -7,14 +7,13 @@ knorm-linf, gaussian-exact, duchi-l2: what is rounded is rounded after the noise
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb, ctx
 
 from privspec.kernel.changes import Change, OfParty
 from privspec.kernel.core.numbers import ZERO, ball, end, sqrt_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Choice
 from privspec.kernel.losses import Loss, Response
 
@@ -27,7 +26,7 @@ Moves = tuple[Fraction, ...]
 """Upper bounds on the l1, l2 and l_inf norms of what one unit changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldRecords:
     """What one party holds: records in a Euclidean ball (`radius`; None: of any size), and the ball of the weights."""
 
@@ -38,7 +37,7 @@ class HeldRecords:
     within: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistic:
     """Its numbers, what one record and all of a party move, its largest l2 norm, and the ball of its own estimate."""
 
@@ -111,7 +110,7 @@ def _largest_sum(linear: Fraction, quadratic: Fraction, r: Fraction) -> Fraction
 # --- noise -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """A law of noise: its `family` after `noise family`, the name of its size, its lemmas.
 
@@ -134,7 +133,7 @@ SHAPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noise:
     """A law by shape; `size`: scale, standard deviation or a report's epsilon; `bound`: of the vectors reported of."""
 
@@ -157,7 +156,7 @@ class Noise:
         return Loss(mu_squared=amount**2) if self.law.normal else Loss(factors=(Response(amount),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoisyStatistic(Choice):
     """Each party's own statistic, or the sum of all, with noise: `noises` of all alike, or of each party in order."""
 

@@ -6,21 +6,20 @@ apart and d in a set: that is the ratio of a set that holds the value to one tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import ctx
 
 from privspec.kernel.changes import Anything, Change
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Choice
 from privspec.kernel.losses import Loss, Response
 
 PRECISION = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetOfValues(Choice):
     """A set of `values`: kinds of reports, each with a size of sets and the chance that the own value is among them."""
 

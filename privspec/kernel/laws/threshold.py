@@ -8,7 +8,6 @@ key by group privacy; or thresholds count as a normal number that is rounded, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import comb
@@ -17,12 +16,12 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 
 PRECISION = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Normal:
     """A normal number, to which thresholds are near when it is rounded."""
 
@@ -30,7 +29,7 @@ class Normal:
     middle: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Threshold:
     """`steps[i - 1]` of the sum of all is the chance of the threshold i; `counts`: whether n - i is shown as well."""
 

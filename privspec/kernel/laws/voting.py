@@ -7,12 +7,12 @@ S_a are the points of alternative a, of m; a ballot gives at most h to one, s to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, factorial, lcm, perm
 from typing import TYPE_CHECKING, ClassVar
 
-from privspec.kernel.core.reading import Positive, Refused
+from privspec.kernel.core.reading import Positive, Refused, frozen
 from privspec.kernel.laws.law import Choice
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Ratio = tuple[Fraction, int]
 # --- ballots -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ballots:
     """Ballots of a kind, naming up to `places` of the alternatives; first choices count, or Borda's points."""
 
@@ -344,7 +344,7 @@ def plus(one: Scores, other: Scores) -> Scores:
 # --- the law of a winner -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Winner(Choice):
     """One alternative, drawn by a rule from the ballots of so many `voters`, None where their number is a secret.
 

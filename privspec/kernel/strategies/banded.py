@@ -10,13 +10,12 @@ that move at once are orthogonal where they lie a band apart, else mu^2 is as ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import fmpz_poly
 
 from privspec.kernel.changes import Change, InARow
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Strategy
 
 BITS, INNER = 40, 62
@@ -25,7 +24,7 @@ MOST_PLACES = 2**20
 """Places, once for each change, that are looked at one by one where changes need not be evenly spaced; else groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Banded(Strategy):
     """`band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of their noise."""
 

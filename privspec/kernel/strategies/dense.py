@@ -9,7 +9,6 @@ each other (notes/streams.md) move what is seen by the root of the sum of G_ij v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, gcd, isqrt
 
@@ -17,7 +16,7 @@ from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units, boxed, freely
 from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 
 COUNTED = ("cell", "swap", *PERSON)
 """Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
@@ -41,7 +40,7 @@ FEW = 16
 """Rows for each column up to which all of them are compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dense:
     """A matrix (answers, numbers)."""
 
@@ -70,7 +69,7 @@ class Dense:
         return largest_cost(self.matrix, scales, steps, change.grouped(), shared)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lattice:
     """The noisy answers are rounded to whole multiples of `grid`.
 

@@ -10,7 +10,6 @@ number of all cells is built. A record of cell m adds p_T |B_T e_m|^2 to mu^2, p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, lcm, prod
 
@@ -18,7 +17,7 @@ from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import Change, Records
 from privspec.kernel.core.numbers import fraction, rational
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Strategy
 
 WORST_COLUMNS = 16
@@ -33,7 +32,7 @@ def share(sizes: tuple[int, ...], own: Subset) -> Fraction:
     return Fraction(prod(sizes[i] - 1 for i in own), prod(sizes[i] for i in own))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Residuals(Strategy):
     """The parts that are drawn: B_T of each set T of columns, or None where its part is shown without noise.
 
@@ -89,7 +88,7 @@ def _lengths(matrix: fmpq_mat) -> list[fmpq]:
     return [fmpq(sum(int(v) * int(v) for v in column), below * below) for column in zip(*whole.tolist(), strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Separate(Strategy):
     """Tables by some columns, each by itself, with noise of a scale on each of its counts; whoever sees some sees all.
 

@@ -10,7 +10,6 @@ of values (Song, Wang & Chaudhuri 2017), entries that separate the near ones fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,7 +18,7 @@ from flint import arb, arb_mat, ctx, fmpz_poly
 
 from privspec.kernel.changes import MOST_SEQUENCES, Change, Entries, SequenceModel
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Strategy
 
 PRECISION = 256
@@ -33,7 +32,7 @@ Counts = tuple[tuple[tuple[int, ...], ...], ...]
 Step = Sequence[Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sums(Strategy):
     """`counts[t][j][s]`: what entry t adds to number j if it has value s; at least 0, and 0 for some value."""
 
@@ -82,7 +81,7 @@ class Sums(Strategy):
         return Fraction(self.everything() if change.every else max(self.reach(t) for t in range(self.length)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn(Sums):
     """Such sums where a model draws the entries, with discrete Laplace noise of a `scale`, in steps."""
 
@@ -116,7 +115,7 @@ class Proof:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByLaws(Proof):
     """Worked out whole."""
 
@@ -130,7 +129,7 @@ class ByLaws(Proof):
         return reached_by_laws(chain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByQuilts(Proof):
     """`distances` (models, entries, values, values, 2); where a model is a network by none."""
 
@@ -144,7 +143,7 @@ class ByQuilts(Proof):
         return reached_by_quilts(chain, self.distances)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByWindows(Proof):
     """At one `distance` for all entries."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import digits_down
 from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck, Rules
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import JsonNode, frozen
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
@@ -19,7 +18,7 @@ CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LowerBound(ABC):
     """What no mechanism of a class is below, as a function of what the lines allow: made by the certificates alone.
 

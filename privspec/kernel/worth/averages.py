@@ -14,14 +14,13 @@ share is u / v: sums between two n are those of harmonic means at least (noise/n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up
-from privspec.kernel.core.reading import JsonNode, Refused, canonical
+from privspec.kernel.core.reading import JsonNode, Refused, canonical, frozen
 
 FINE, ODDS = 96, 64
 """Binary places of chances, and of what they are multiplied by."""
@@ -29,7 +28,7 @@ LARGEST = 2**22
 """Most chances of one bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sought:
     """A value at a share of the records, over data of `size` independent records.
 
@@ -46,7 +45,7 @@ class Sought:
     added: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Averaged:
     """A bound at every epsilon: `cells[j]` is C_j, whole parts of 2^-FINE; `weight` stands before all."""
 

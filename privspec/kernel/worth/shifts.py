@@ -9,7 +9,7 @@ these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, exp, expm1, prod, sqrt
 from typing import TypeVar
@@ -20,7 +20,7 @@ from privspec.kernel.changes import PERSON, Piece
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
@@ -44,7 +44,7 @@ MULTIPLIED = ("cells", "shifts", "start", "multipliers")
 Number = TypeVar("Number", Fraction, float)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """How far neighbours of a line move the answer, by which parts of it, and what a bound on it is about.
 
@@ -246,7 +246,7 @@ def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
     return (max(each) if block.worst else sum(each, ZERO)), power
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByLaw:
     """What no law of pure epsilon is below (note, "Pure epsilon"): `weight` is the cost of an error of what one moves.
 
@@ -317,7 +317,7 @@ def in_steps(grown: Number, parts: int, power: int) -> Number:
     return least
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LawBound(LowerBound):
     """By the closed form of one line of pure epsilon: what so many laws, each of what moves one number, cost."""
 
@@ -336,7 +336,7 @@ class LawBound(LowerBound):
         return float(self.times) * sum(count * law.near(epsilon) for count, law in self.laws)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multipliers:
     """By the points of the grid of errors: what z_s adds up to at d, and at d + s; and the sum of the largest of each.
 
@@ -370,7 +370,7 @@ def read_multipliers(shifts: list[int], start: JsonNode, multipliers: JsonNode) 
     return Multipliers(plus, minus, sum((fraction(max(row)) for row in given), ZERO))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShiftBound(LowerBound):
     """By multipliers of shifts, for each mover (so many of them) the cost and the power of an error of one cell."""
 

@@ -18,7 +18,7 @@ trace C_j of each error term (scale the rows of Z one by one); so sum w_j sqrt(S
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpq_mat
@@ -27,7 +27,7 @@ from privspec.kernel.changes import PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Matrix, Measured, Places, Release, read_matrix
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import of_kept
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
@@ -298,7 +298,7 @@ def normal_size() -> Fraction:
         return end((2 / arb.pi()).sqrt().lower())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terms:
     """The error terms of a proof: those of the loss, then those of lines at prices, which cost `paid` together.
 
@@ -348,7 +348,7 @@ def priced_terms(block: Linear, shares: JsonNode, prices: JsonNode, pure: bool) 
     return Terms(errors, weights, paid, sizes, root)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Worth:
     """What a proof shows at a power, the sum of masses times mu^2, which is times `kappa`.
 
@@ -403,7 +403,7 @@ def cbrt_down(value: Fraction) -> Fraction:
     return Fraction(root, 1 << shift)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceBound(LowerBound):
     """The loss is at least `times` what the worth is at the sum of masses times mu^2, less what is `paid`.
 
