@@ -21,19 +21,19 @@ TOKENS = {
     "core": 13_700,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 79_619,
+    "explain": 79_630,
     "families": 196_510,
     "functions": 14_380,
-    "kernel": 131_574,
+    "kernel": 131_700,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,
-    "problem": 75_384,
+    "problem": 75_386,
     "solvers": 76_330,
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 342
+FILES = 341
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,

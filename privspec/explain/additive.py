@@ -32,7 +32,7 @@ from privspec.explain.facts import (
 )
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
-from privspec.kernel.laws.noise import BY_SHAPE, LAWS
+from privspec.kernel.laws.law import by_shape, laws
 from privspec.model.reports import listing
 from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
 
@@ -113,7 +113,7 @@ class AdditiveNoise(AddedNoise):
     @property
     def known_family(self) -> bool:
         """Whether these pages can describe it."""
-        return any(self.family == law.family for law in LAWS)
+        return any(self.family == law.family for law in laws())
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
@@ -178,11 +178,13 @@ class AdditiveNoise(AddedNoise):
     @property
     def shape_words(self) -> str:
         """Its law in words."""
-        return BY_SHAPE[self.shape].title if self.shape in BY_SHAPE else f"noise of the shape “{self.shape}”"
+        law = by_shape().get(self.shape)
+        return law.title if law else f"noise of the shape “{self.shape}”"
 
     @property
     def run_note(self) -> Note:
-        return Note(BY_SHAPE[self.shape].notes[-1] if self.shape in BY_SHAPE else "post-processing")
+        law = by_shape().get(self.shape)
+        return Note(law.notes[-1] if law else "post-processing")
 
     @property
     def shares_words(self) -> str:

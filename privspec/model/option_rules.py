@@ -25,7 +25,7 @@ from privspec.model.scope import TRUST_WORDS, Scope
 @cache
 def families() -> tuple[str, ...]:
     """Families that `noise family` may name; the rules of voting are looked up when they are asked for."""
-    from privspec.kernel.laws.noise import FAMILIES
+    from privspec.kernel.laws.law import FAMILIES
     from privspec.kernel.laws.voting import VOTING
 
     winners = (one.name for one in VOTING)

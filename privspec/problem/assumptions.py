@@ -252,10 +252,10 @@ def _figure(text: str) -> str:
 
 
 def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    from privspec.kernel.laws.noise import BY_SHAPE  # most of the kernel, which few of these need
+    from privspec.kernel.laws.law import by_shape  # most of the kernel, which few of these need
 
     executed = plan["mechanism"]["executed"]
-    note = BY_SHAPE[executed["noise"]["shape"]].notes[-1]
+    note = by_shape()[executed["noise"]["shape"]].notes[-1]
     for block in model.blocks:
         if block.layout == "cells":
             yield _counted(model, block)

@@ -244,7 +244,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
             f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed",
         )
     if model.families:
-        from privspec.kernel.laws.noise import FAMILIES  # most specs leave the noise open
+        from privspec.kernel.laws.law import FAMILIES  # most specs leave the noise open
 
         yield from other_families(model, FAMILIES, "")
     for node in model.inputs:

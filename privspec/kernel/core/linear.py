@@ -16,8 +16,7 @@ from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, frozen, read, typed, wholes
-from privspec.kernel.laws.law import Law, StatedNoise
-from privspec.kernel.laws.noise import law_of
+from privspec.kernel.laws.law import Law, StatedNoise, law_of
 from privspec.kernel.participation import Ball, ExchangeableUnits, of_person, told_apart, wrong_person
 from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import coalition, owners, senders

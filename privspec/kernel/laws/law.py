@@ -1,11 +1,13 @@
 """What a law of noise is: how a plan states it, how much of a change it lets through, and how far errors go under it.
 
-A law is one file here, and one line of `kernel.laws.noise`; whoever else needs to know one asks it.
+A law is one file here, and its name and words below, which are a closed world; whoever else needs to know one asks it.
+Specs are read by the words alone; laws are loaded, with what they compute with, when one is asked for.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING
 
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
@@ -14,6 +16,21 @@ if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Units
     from privspec.kernel.losses import Loss
     from privspec.kernel.strategies.dense import Dense, Lattice, Scaling
+
+
+WORDS_OF = {
+    "gaussian": ("gaussian",),
+    "laplace": ("laplace", "geometric"),
+    "staircase": ("staircase",),
+    "knorm": ("knorm",),
+}
+"""By the file of a law, the noise families of a spec that allow it."""
+FAMILIES = tuple(word for words in WORDS_OF.values() for word in words)
+"""The noise families that a spec may ask for."""
+CURATED = (("gaussian", "Gaussian"), ("laplace", "Laplace"), ("staircase", "Staircase"), ("knorm", "KNorm"))
+"""Of noise that a curator draws, or each party: by file and class."""
+IN_SHARES = (("gaussian", "GaussianShares"), ("laplace", "LaplaceShares"))
+"""Of the sum of what the parties of a secure sum draw."""
 
 
 @frozen
@@ -166,3 +183,25 @@ class Choice:
         Raises: Refused where nothing is known of such a change.
         """
         raise NotImplementedError
+
+
+# --- the laws of noise ---------------------------------------------------------------------------------------------
+
+
+@cache
+def laws(*, shared: bool = False) -> tuple[type[Law], ...]:
+    """The laws of noise, or of noise in shares."""
+    homes = IN_SHARES if shared else CURATED
+    return tuple(getattr(__import__(f"privspec.kernel.laws.{home}", fromlist=[name]), name) for home, name in homes)
+
+
+@cache
+def by_shape() -> dict[str, type[Law]]:
+    """Every law by what a plan calls its noise."""
+    return {law.shape: law for law in laws() + laws(shared=True)}
+
+
+def law_of(family: JsonNode, *, shared: bool) -> type[Law]:
+    """What a plan calls a mechanism of such noise."""
+    known = {law.family: law for law in laws(shared=shared)}
+    return known[family.one_of(*known)]

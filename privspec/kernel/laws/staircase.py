@@ -16,7 +16,7 @@ from math import comb
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
 from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
-from privspec.kernel.laws.law import Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -129,7 +129,7 @@ class Staircase(Law):
     law: Stepped
     family = shape = "stepped"
     keys = ("laws",)
-    words = ("staircase",)
+    words = WORDS_OF["staircase"]
     title = "noise in steps"
     notes = ("stepped",)
     figures = ("epsilon", "delta")
