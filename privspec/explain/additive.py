@@ -32,6 +32,7 @@ from privspec.explain.facts import (
 )
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
+from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import by_shape, laws
 from privspec.model.reports import listing
 from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
@@ -373,9 +374,10 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
     elif site.variance is not None:
         law, known = "Gaussian", np.sqrt(np.array(site.variance, dtype=float))
     elif site.scale is not None:
-        law, stated, own = "Laplace", np.array(site.scale, dtype=float), np.array(run.noise.scale, dtype=float)
+        law = by_shape()[run.noise.shape].title.removesuffix(" noise")
         # where answers are counted in whole numbers of something, so is the lattice at the place that is named
-        known = stated * np.sqrt(discrete_laplace_variance(own, lattice(run))) / own
+        times = np.array(site.scale, dtype=float) / np.array(run.noise.scale, dtype=float)
+        known = times * np.sqrt(_variances_by_scale(run))
     else:
         law = SHAPES.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known
@@ -399,17 +401,13 @@ def _output_variances(plan: Stated) -> Array | None:
     return np.concatenate([stated[name] for name in sizes])
 
 
-def lattice(run: Executed) -> float:
-    """The step of the lattice that the noise lives on; 0 where the plan has none."""
-    return float(parse_exact(run.grid)) if run.grid else 0.0
-
-
-def discrete_laplace_variance(scales: Array, grid: float) -> Array:
-    """The variance of Laplace noise on a lattice: 2 g^2 p / (1 - p)^2 with p = exp(-g/b) (note discrete-laplace)."""
-    if grid <= 0.0:
-        return np.asarray(2.0 * scales**2)
-    half = np.sinh(np.minimum(grid / (2.0 * scales), 300.0))  # p / (1 - p)^2 = 1 / (4 sinh(g / 2b)^2)
-    return np.asarray(grid**2 / (2.0 * half**2))
+def _variances_by_scale(run: Executed, shrink: float = 1.0) -> Array:
+    """Of noise that a plan states a scale of for each strategy row; of all shares together."""
+    law, grid = by_shape()[run.noise.shape], parse_exact(run.grid or "0")
+    if not issubclass(law, Scaled):
+        raise ValueError(f"noise of the shape {run.noise.shape} has no scales")
+    known = {scale: float(law.variance(scale / Fraction(shrink), grid)) for scale in set(run.noise.scale)}
+    return np.array([known[scale] for scale in run.noise.scale]) * run.noise.parties / run.noise.honest
 
 
 def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array | None:
@@ -417,16 +415,16 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
 
     None for a law that is not known here.
     """
+    law = by_shape().get(run.noise.shape)
+    if law is not None and issubclass(law, Scaled):
+        if len(run.noise.scale) != rows:
+            raise ValueError("one scale is needed for each strategy row")
+        return _variances_by_scale(run, shrink)
     match run.noise.shape:
         case "gaussian":
             return np.full(rows, (float(run.noise.standard_deviation) / shrink) ** 2)
         case "gaussian-shares":
             return np.full(rows, float(run.noise.variance) * run.noise.parties / shrink**2)
-        case "laplace" | "laplace-shares":
-            scales = np.array(run.noise.scale, dtype=float) / shrink
-            if len(scales) != rows:
-                raise ValueError("one Laplace scale is needed for each strategy row")
-            return discrete_laplace_variance(scales, lattice(run)) * run.noise.parties / run.noise.honest
         case "knorm-l2":
             # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
             return np.full(rows, (rows + 1) * (float(run.noise.scale[0]) / shrink) ** 2)
@@ -444,7 +442,7 @@ def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
     Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
     variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
     """
-    law = _SCALING.get(plan.executed.noise.shape)
+    law = _scaling(plan.executed.noise.shape)
     if plan.loss is None or law is None or not claims or plan.mechanism.scalars:
         return None
     if len(claims) == 1:
@@ -528,10 +526,9 @@ def _pure(claim: Claim, run: Executed) -> Scaling | None:
     )
 
 
-_SCALING: Mapping[str, Callable[[Claim, Executed], Scaling | None]] = {
-    "gaussian": _gaussian,
-    "laplace": _pure,
-    "gaussian-shares": _gaussian,
-    "laplace-shares": _pure,
-    "knorm-l2": _pure,
-}
+def _scaling(shape: str) -> Callable[[Claim, Executed], Scaling | None] | None:
+    """How a loss goes with the guarantees, under noise of a shape; None where that is not known."""
+    law = by_shape().get(shape)
+    if law is None or law.figures not in (("mu",), ("epsilon",)):
+        return None
+    return _gaussian if law.normal else _pure

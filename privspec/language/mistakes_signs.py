@@ -227,7 +227,6 @@ def other_sign(case: Failure) -> Diagnostic | None:
     return case.error("PS0116", f"there is no sign {sign}", "not known", f"write {_OTHER_SIGNS[sign]}")
 
 
-_FAMILY = re.compile(r"\b(gaussian|laplace|geometric|knorm|staircase|table)\b")
 _OPTIONS = {
     "trust": "trust", "noise": "noise family", "family": "noise family", "noise_family": "noise family",
     "noise family": "noise family", "sites": "noise at", "noise_at": "noise at", "noise at": "noise at",
@@ -239,9 +238,12 @@ def option_sign(case: Failure) -> Diagnostic | None:
     if case.rule != "option":
         return None
     if case.token.value not in {":", "=", "is"}:
-        family = _FAMILY.search(case.source.slice(case.span))
+        from privspec.kernel.laws.law import FAMILIES  # few make this mistake
+
+        written = re.findall(r"\w+", case.source.slice(case.span))
+        family = next((word for word in written if word in (*FAMILIES, "table")), None)
         message = "a family of noise is named after noise family"
-        advice = f"write noise family {family[0]}" if family else None
+        advice = f"write noise family {family}" if family else None
         return None if advice is None else case.error("PS0131", message, "not understood", advice)
     said = case.source.slice(Span(case.span.start, case.token.start)).strip()
     value = case.source.text[case.token.end : case.span.end].strip()

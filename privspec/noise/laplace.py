@@ -20,7 +20,7 @@ from privspec.kernel.laws import laplace as laws
 from privspec.kernel.laws.law import Law
 from privspec.kernel.strategies.dense import widest
 from privspec.noise.inverse import laplace_steps
-from privspec.noise.law import Array, Indices, Moves, NoiseLaw, Shares, lattice_of, on_lattice
+from privspec.noise.law import Array, Indices, Moves, NoiseLaw, ScaledNoise, Shares, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness, polya
 from privspec.problem.linear_differences import (
     BoxDifferences,
@@ -35,30 +35,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise(NoiseLaw):
+class LaplaceNoise(ScaledNoise):
     """The answers rounded to the lattice, plus discrete Laplace noise of `scales` (one, or one for each answer).
 
     On the lattice that answers move on this is the geometric mechanism. Notes: laplace, discrete-laplace.
     """
 
-    scales: tuple[Fraction, ...]
-    known: ClassVar[type[Law]] = laws.Laplace
-    separate: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, release: Release) -> LaplaceNoise:
-        law = release.noise
-        assert isinstance(law, laws.Laplace)
-        return cls(law.scales)
-
-    def _each(self, rows: int) -> tuple[Fraction, ...]:
-        return self.scales * rows if len(self.scales) == 1 else self.scales
-
-    def to_json(self) -> dict[str, Any]:
-        return {"shape": self.known.shape, "scale": [str(b) for b in self.scales]}
-
-    def part(self, rows: Indices) -> NoiseLaw:
-        return LaplaceNoise(tuple(self.scales[r] for r in rows))
+    known: ClassVar[type[laws.Scaled]] = laws.Laplace
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
         """That of the discrete Laplace law: 2 g^2 p / (1 - p)^2 with p = exp(-g / b)."""

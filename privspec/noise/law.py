@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, common, integers
 from privspec.core.records import dataclass
+from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
@@ -120,6 +121,34 @@ class NoiseLaw(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class ScaledNoise(NoiseLaw):
+    """Independent noise of `scales` (one, or one for each answer), as a plan states it where it enters."""
+
+    scales: tuple[Fraction, ...]
+    known: ClassVar[type[Scaled]]
+    separate: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, release: Release) -> ScaledNoise:
+        law = release.noise
+        assert isinstance(law, cls.known)
+        return cls(law.scales)
+
+    def _each(self, rows: int) -> tuple[Fraction, ...]:
+        return self.scales * rows if len(self.scales) == 1 else self.scales
+
+    def to_json(self) -> dict[str, Any]:
+        return {"shape": self.known.shape, "scale": [str(b) for b in self.scales]}
+
+    def part(self, rows: Indices) -> NoiseLaw:
+        return type(self)(tuple(self.scales[r] for r in rows))
+
+    def row_variances(self, rows: int, grid: Fraction) -> Array:
+        """As the kernel knows them."""
+        return np.array([float(v) for v in self.known(self._each(rows)).variances(rows, grid)])
+
+
+@dataclass(frozen=True, slots=True)
 class Shares(NoiseLaw):
     """Independent shares of `parties`, of which those of any `honest` protect: what the others know is left out.
 
@@ -158,10 +187,14 @@ def on_points(answers: ExactVector, grid: Fraction) -> Integers:
 
 def drawn(release: Release) -> NoiseLaw:
     """How the noise of a mechanism is drawn: by the object for its law in the module of the law's name."""
-    law = type(release.noise)
+    return sampler_of(type(release.noise)).of(release)
+
+
+def sampler_of(law: type[Law]) -> type[NoiseLaw]:
+    """What draws the noise of a law."""
     home = import_module(f"privspec.noise.{law.__module__.rpartition('.')[2]}")
     (found,) = (one for one in home.DRAWN if one.known is law)
-    sampler: NoiseLaw = found.of(release)
+    sampler: type[NoiseLaw] = found
     return sampler
 
 

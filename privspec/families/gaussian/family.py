@@ -33,13 +33,14 @@ from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
+from privspec.kernel.laws.law import laws
 from privspec.kernel.participation import notes_of
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.law import ScaledNoise
 from privspec.problem.elaborate import units_of
 from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.refusals import refuse_missing, without_loss
@@ -220,7 +221,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
 
         yield from stepped_candidates(problem)
     gaussian = budgets is not None and problem.family_allowed("gaussian")
-    wanted = problem.family_allowed("laplace", "geometric", "knorm")
+    wanted = problem.family_allowed(*(word for law in laws() if law.figures == ("epsilon",) for word in law.words))
     size = problem.system.outputs_count + problem.system.inputs_count
     if any(isinstance(view.exact, StreamDifferences) for view in problem.system.views):
         return  # of units that lie apart, or have vectors, Gaussian noise alone is bounded
@@ -307,8 +308,8 @@ def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fract
     noise = release.noise
     if problem.system.limits:
         return None
-    if isinstance(noise, LaplaceNoise):  # what stands on a lattice stays there
-        release = replace(release, noise=LaplaceNoise(tuple(b / factor for b in noise.scales)))
+    if isinstance(noise, ScaledNoise):  # what stands on a lattice stays there
+        release = replace(release, noise=replace(noise, scales=tuple(b / factor for b in noise.scales)))
         if problem.sizes:
             return size_of(problem, release)
         return problem.loss_of_output_noise(

@@ -1,4 +1,4 @@
-"""Noise for pure epsilon: Laplace at a place of the graph, and the K-norm mechanism of the l2 ball.
+"""Noise for pure epsilon: of scales at a place of the graph, and the K-norm mechanism of the l2 ball.
 
 Each offers the least loss of its kind at one place; the lower bound is that of every unbiased mechanism of
 pure epsilon (Hammersley, Chapman & Robbins; notes/laplace.md): the Gaussian optimum at mu^2 = 4 sinh(eps/2)^2.
@@ -36,10 +36,12 @@ from privspec.families.gaussian.release import (
     rounded_strategy,
 )
 from privspec.families.gaussian.sizes import laplace_limit, sized
+from privspec.kernel.core.numbers import ZERO
+from privspec.kernel.laws.laplace import Scaled
+from privspec.kernel.laws.law import laws
 from privspec.kernel.linear import SHORT
 from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.law import NoiseLaw, lattice_of
+from privspec.noise.law import NoiseLaw, ScaledNoise, lattice_of, sampler_of
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.refusals import LARGEST_EPSILON
@@ -89,18 +91,28 @@ FINEST = 2.0**40
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """Somewhere that Laplace noise may enter: what is measured there, and how the answers use it."""
+    """Somewhere that noise of scales may enter: what is measured there, and how the answers use it."""
 
-    name: str
+    law: type[Scaled]
+    where: str
     strategy: Array
     outputs: Array
     rule: Verdict
     messages: bool = False
     """Whether it is the inputs themselves, which each party sends under `trust nobody`."""
 
+    @property
+    def name(self) -> str:
+        return f"{self.law.title} {self.where}"
+
+    @property
+    def spread(self) -> float:
+        """The variance of the noise of scale 1."""
+        return float(self.law.variance(Fraction(1), ZERO))
+
 
 def pure_candidates(problem: Problem) -> Iterator[Candidate]:
-    """Laplace noise at every place of the graph, Laplace and K-norm noise on the best Gaussian strategy."""
+    """Noise of scales at every place of the graph and on the best Gaussian strategy, and K-norm noise there."""
     epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
     if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON or problem.system.normal:
         return
@@ -109,12 +121,15 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     # of many parties who draw alone, what holds at a curator says next to nothing
     many = problem.local and not problem.system.lowered.layout.plain
     bound = None if many and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
-    build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
-    found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
-    best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
-    if _least_on_inputs(problem, epsilons) <= best and (inputs := _inputs(problem)) is not None:
-        found.insert(0, sized(problem, partial(build, place=inputs)))
-    yield from (one for one in found if one is not None)
+    for law in laws():
+        if not issubclass(law, Scaled):
+            continue
+        build = partial(_of_scales, epsilons=tuple(epsilons), bound=bound)
+        found = [sized(problem, partial(build, place=place)) for place in _places(problem, law, bound)]
+        best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
+        if _least_on_inputs(problem, epsilons) <= best and (inputs := _inputs(problem, law)) is not None:
+            found.insert(0, sized(problem, partial(build, place=inputs)))
+        yield from (one for one in found if one is not None)
     knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
     if knorm is not None:
         yield knorm
@@ -148,18 +163,21 @@ def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
     return Bound.of(problem, solution, budgets)
 
 
-def _inputs(problem: Problem) -> Place | None:
+def _inputs(problem: Problem, law: type[Scaled]) -> Place | None:
     """The inputs themselves, where each of their numbers is one."""
     system, names = problem.system, [node.name for node in problem.model.inputs]
     if not system.lowered.layout.plain and not problem.local:
         return None
-    rule = problem.verdict(("laplace", "geometric"), set(names), curator=False)
-    name = f"Laplace noise on {' and '.join(names)}"
-    return Place(name, np.eye(system.inputs_count), system.target, rule, problem.local)
+    rule = problem.verdict(law.words, set(names), curator=False)
+    where = f"on {' and '.join(names)}"
+    return Place(law, where, np.eye(system.inputs_count), system.target, rule, problem.local)
 
 
 def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
-    """A loss that Laplace noise on many inputs is not below: each hides what a unit changes there; 0 of few inputs."""
+    """A loss that noise on many inputs is not below: each hides what a unit changes there; 0 of few inputs.
+
+    Noise of scales has no less variance than Laplace noise of the same in whole numbers.
+    """
     views = problem.system.views
     sets = [view.differences for view in views if isinstance(view.differences, Vectors) and view.rows is None]
     if problem.system.inputs_count <= PLACES or problem.local or problem.sizes or len(sets) < len(views):
@@ -170,24 +188,23 @@ def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
     return problem.loss_of_input_noise(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
-def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
+def _places(problem: Problem, law: type[Scaled], bound: Bound | None) -> Iterator[Place]:
     """Those beside the inputs themselves."""
     system, model = problem.system, problem.model
-    families = ("laplace", "geometric")
     inputs, outputs = [node.name for node in model.inputs], [output.name for output in system.outputs]
     quiet = Interpreter(model, system.lowered.layout)
     if problem.local:
-        yield from _of_parties(problem)
+        yield from _of_parties(problem, law)
     for name in system.candidates:
         node = model.nodes[name]
         if name in inputs or (node.definition is None and name not in outputs):
             continue
         place = _node_place(problem, quiet, name)
         if place is not None:
-            yield Place(f"Laplace noise on {name}", *place, problem.verdict(families, {name}))
+            yield Place(law, f"on {name}", *place, problem.verdict(law.words, {name}))
     if len(outputs) > 1:
-        rule = problem.verdict(families, set(outputs))
-        yield Place(f"Laplace noise on {' and '.join(outputs)}", system.target, np.eye(len(system.target)), rule)
+        rule = problem.verdict(law.words, set(outputs))
+        yield Place(law, f"on {' and '.join(outputs)}", system.target, np.eye(len(system.target)), rule)
     if bound is None:
         return
     strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
@@ -201,10 +218,10 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     costs = [_expense(one @ strategy, errors @ one.T) for one in (plain, axes)]
     turn = axes if costs[1] < costs[0] * (1 - TIED) else plain
     measured = _levelled(turn @ strategy, rebuilt @ turn.T)
-    yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
+    yield Place(law, "on the best Gaussian strategy", *measured, problem.verdict(law.words, None))
 
 
-def _of_parties(problem: Problem) -> Iterator[Place]:
+def _of_parties(problem: Problem, law: type[Scaled]) -> Iterator[Place]:
     """What each party alone adds to the answers: a row for each of the answers that it has a part in."""
     from privspec.families.gaussian.parties import numbers_by_party
 
@@ -217,8 +234,8 @@ def _of_parties(problem: Problem) -> Iterator[Place]:
         start = sum(map(len, outputs))
         strategy[np.ix_(np.arange(start, start + len(used)), own)] = target[np.ix_(used, own)]
         outputs.append(np.eye(len(target))[used])
-    name = "Laplace noise by each party on answers of its own"
-    yield Place(name, strategy, np.vstack(outputs).T, problem.verdict(("laplace", "geometric"), None, curator=False))
+    rule = problem.verdict(law.words, None, curator=False)
+    yield Place(law, "by each party on answers of its own", strategy, np.vstack(outputs).T, rule)
 
 
 def _blocks(parts: list[Array]) -> Array:
@@ -314,7 +331,7 @@ def _widest(values: Array, at: Array | None) -> Array:
 
 def _prices(problem: Problem, place: Place) -> Array:
     """What squared scales cost (J, k): one row, or one for every error term of which the largest counts."""
-    weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2 * problem.senders(place.strategy)
+    weights = place.spread * np.asarray(problem.system.error_map @ place.outputs) ** 2 * problem.senders(place.strategy)
     groups = problem.system.groups
     if not problem.system.worst:
         weights = weights.sum(axis=0, keepdims=True)
@@ -333,7 +350,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
     system, deadline, weights = problem.system, problem.settings.deadline, _prices(problem, place)
     if system.limits:
         squares = [(np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
-        errors = 2 * np.array(squares) * problem.senders(place.strategy)
+        errors = place.spread * np.array(squares) * problem.senders(place.strategy)
         most = [one.bound if one.stated.of_squares else laplace_limit(one.stated) for one in system.limits]
         bounds = np.array(most) * (1 - LIMIT_ROOM)
         found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
@@ -346,8 +363,8 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
     return found.scales
 
 
-def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
-    started = time.perf_counter()
+def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
+    started, law = time.perf_counter(), place.law
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
@@ -373,15 +390,16 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     priced = _prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
     scales = np.where(scales > 0, scales, quiet)
-    step = lattice_of(dyadic, points) if plain is not None else None
+    step = lattice_of(dyadic, points) if plain is not None and law.in_steps else None
     whole = step is not None and step * FINEST >= scales.min()
-    if not whole and problem.family_allowed("geometric") and not problem.family_allowed("laplace"):
-        return None  # geometric noise is whole steps from one answer to another
+    anywhere = set(law.words) - set(law.in_steps)
+    if not whole and problem.family_allowed(*law.in_steps) and not problem.family_allowed(*anywhere):
+        return None  # whole steps from one answer to another are asked for
     integer = whole and step == 1 and np.array_equal(np.rint(place.outputs), place.outputs)
     exact = {b: _fraction_up(b) for b in set(scales.tolist())}
     release = LinearRelease(
         dyadic,
-        LaplaceNoise(tuple(map(exact.__getitem__, scales.tolist()))),
+        _drawn(law, tuple(map(exact.__getitem__, scales.tolist()))),
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
@@ -393,13 +411,13 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     release = _fit(problem, release, epsilons, whole=whole)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     noise = release.noise
-    assert isinstance(noise, LaplaceNoise)
+    assert isinstance(noise, ScaledNoise)
     loss = problem.loss_of_output_noise(root)
     return Candidate(
         place.name,
-        "laplace",
+        law.family,
         loss,
-        place.rule.reason or "Laplace noise of the best scales at this place",
+        place.rule.reason or f"{law.title} of the best scales at this place",
         place.rule.admissible,
         None if bound is None else bound.value,
         "" if bound is None else "all unbiased mechanisms of the same pure epsilon",
@@ -407,16 +425,22 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
             release,
             (
                 {
-                    "at": place.name.removeprefix("Laplace noise on "),
+                    "at": place.name.removeprefix(f"{law.title} on "),
                     "scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)],
                 },
             ),
             None if bound is None else full_dual(problem, bound.solution, bound.budgets),
-            "laplace scales, interior point",
+            f"{law.family} scales, interior point",
             0,
             time.perf_counter() - started,
         ),
     )
+
+
+def _drawn(law: type[Scaled], scales: tuple[Fraction, ...]) -> ScaledNoise:
+    sampler = sampler_of(law)
+    assert issubclass(sampler, ScaledNoise)
+    return sampler(scales)
 
 
 def on_points(step: Fraction) -> str:
@@ -457,10 +481,10 @@ def _fit(
         excess = max(excess, reached / (epsilon * (1 if whole else 1 - ROOM)))
     noise = release.noise
     scaled: NoiseLaw
-    if isinstance(noise, LaplaceNoise):
+    if isinstance(noise, ScaledNoise):
         factor = excess if abs(excess - 1) < Fraction(1, 10**6) or excess > 1 else Fraction(1)
         larger = {b: _short_up(b * factor) for b in set(noise.scales)}
-        scaled = LaplaceNoise(tuple(map(larger.__getitem__, noise.scales)))
+        scaled = replace(noise, scales=tuple(map(larger.__getitem__, noise.scales)))
     elif isinstance(noise, KNormL2Noise):
         scaled = KNormL2Noise(_short_up(noise.scale * excess))
     else:

@@ -89,8 +89,10 @@ def sizes_of(rows: SparseMatrix, problem: Problem, release: LinearRelease) -> Ar
         return np.asarray(np.sqrt(squares / (k + 1)) * k * exp(lgamma(k / 2) - lgamma((k + 1) / 2)) / sqrt(pi))
     if law.size is not None:
         return np.asarray(np.abs(moved).sum(axis=1) * float(law.size))
-    if not isinstance(law, LaplaceNoise):
+    if law.known.normal:
         return np.asarray(NORMAL * np.sqrt(squares))
+    if not isinstance(law, LaplaceNoise):
+        return None
     if np.count_nonzero(moved) > SUMS:
         return None
     known: dict[bytes, float] = {}
@@ -127,7 +129,7 @@ def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
             return float(laplace_tail(_noises(moved[0], law, release), release.step, 1 - limit.probability))
         except Refused:
             return inf
-    return inf if isinstance(law, KNormL2Noise) else float(limit.bound) * sqrt(square / float(limit.square))
+    return float(limit.bound) * sqrt(square / float(limit.square)) if law.known.normal else inf
 
 
 def laplace_limit(limit: Limit) -> float:

@@ -24,11 +24,12 @@ STEEPEST = 2000
 
 @frozen
 class Scaled(Law):
-    """Laplace noise of a scale for each answer, alone or in shares."""
+    """Noise of a scale for each answer: Laplace noise, alone or in shares, where a law does not say otherwise."""
 
     scales: tuple[Fraction, ...]
     family = "laplace"
     words = WORDS_OF["laplace"]
+    in_steps = ("geometric",)
 
     def __post_init__(self) -> None:
         if min(self.scales, default=ZERO) <= 0:
@@ -41,8 +42,13 @@ class Scaled(Law):
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return self.scales
 
+    @classmethod
+    def variance(cls, scale: Fraction, grid: Fraction) -> Fraction:
+        """That of one number; of shares, of all that no coalition knows. On no lattice where the step is 0."""
+        return laplace_variance(scale, grid)
+
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
-        known = {scale: laplace_variance(scale, grid) for scale in set(self.scales)}
+        known = {scale: self.variance(scale, grid) for scale in set(self.scales)}
         return [known[scale] for scale in self.scales]
 
 
@@ -58,8 +64,8 @@ class Laplace(Scaled):
 
     @classmethod
     def read(cls, stated: StatedNoise) -> Law:
-        whole = "geometric" in stated.families and "laplace" not in stated.families
-        return cls(stated.sizes(), whole)
+        asked = set(cls.words) & set(stated.families)
+        return cls(stated.sizes(), bool(asked) and asked <= set(cls.in_steps))
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         rounding, scales = view.rounding(), [self.scales[row] for row in view.rows]
@@ -106,9 +112,12 @@ class LaplaceShares(Scaled):
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
 
-    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
+    grid^2 / (2 sinh(grid / 2 scale)^2), and 2 scale^2 on no lattice, of step 0; 0 for a scale so far below the grid
+    that no double is as small as the variance.
     """
     ratio = grid / (2 * scale)
+    if not ratio:
+        return 2 * scale**2
     if ratio > STEEPEST:
         return ZERO
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))

@@ -80,6 +80,8 @@ class Law:
     """Under which keys it states the size of the noise, and the parties of a secure sum."""
     words: tuple[str, ...] = ()
     """The noise families of a spec that allow it."""
+    in_steps: tuple[str, ...] = ()
+    """Those of them that ask for noise in steps of a lattice that all answers are points of."""
     title: str = ""
     """What it is called."""
     notes: tuple[str, ...] = ()

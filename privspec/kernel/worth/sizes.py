@@ -18,7 +18,7 @@ from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, neares
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.gaussian import Normal
 from privspec.kernel.laws.knorm import KNorm
-from privspec.kernel.laws.laplace import STEEPEST, Scaled
+from privspec.kernel.laws.laplace import STEEPEST, Laplace, LaplaceShares
 
 WIDE = Fraction(1, 2**18)
 """Share of its scale up to which the step of a lattice moves no figure by more than 2^-37 of it."""
@@ -51,7 +51,7 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list
         with ctx.workprec(2 * BITS):
             factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
             return [rational(nearest((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
-    scaled = isinstance(law, Scaled)
+    scaled = isinstance(law, Laplace | LaplaceShares)
     sizes = law.sizes(release.grid) if scaled else tuple(law.mean_sizes(moved.ncols(), release.grid))
     known, found = dict[object, fmpq](), []
     for row in moved.tolist():
@@ -185,7 +185,7 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
     if isinstance(law, Normal):
         with ctx.workprec(2 * BITS):
             return end((ball(probability).erfinv() * (2 * ball(square)).sqrt()).upper())
-    if not isinstance(law, Scaled) or release.excess != 1:
+    if not isinstance(law, Laplace | LaplaceShares) or release.excess != 1:
         raise Refused("no tail is known of such noise")
     return laplace_tail(_noises(release, row, law.scales), release.grid, 1 - probability)
 
