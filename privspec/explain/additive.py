@@ -33,7 +33,7 @@ from privspec.explain.facts import (
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.kernel.laws.laplace import Scaled
-from privspec.kernel.laws.law import by_shape, laws
+from privspec.kernel.laws.law import Law, by_shape, laws
 from privspec.model.reports import listing
 from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
 
@@ -403,9 +403,8 @@ def _output_variances(plan: Stated) -> Array | None:
 
 def _variances_by_scale(run: Executed, shrink: float = 1.0) -> Array:
     """Of noise that a plan states a scale of for each strategy row; of all shares together."""
-    law, grid = by_shape()[run.noise.shape], parse_exact(run.grid or "0")
-    if not issubclass(law, Scaled):
-        raise ValueError(f"noise of the shape {run.noise.shape} has no scales")
+    law: Any = by_shape()[run.noise.shape]
+    grid = parse_exact(run.grid or "0")
     known = {scale: float(law.variance(scale / Fraction(shrink), grid)) for scale in set(run.noise.scale)}
     return np.array([known[scale] for scale in run.noise.scale]) * run.noise.parties / run.noise.honest
 
@@ -415,10 +414,7 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
 
     None for a law that is not known here.
     """
-    law = by_shape().get(run.noise.shape)
-    if law is not None and issubclass(law, Scaled):
-        if len(run.noise.scale) != rows:
-            raise ValueError("one scale is needed for each strategy row")
+    if issubclass(by_shape().get(run.noise.shape, Law), Scaled):
         return _variances_by_scale(run, shrink)
     match run.noise.shape:
         case "gaussian":

@@ -193,8 +193,7 @@ def drawn(release: Release) -> NoiseLaw:
 def sampler_of(law: type[Law]) -> type[NoiseLaw]:
     """What draws the noise of a law."""
     home = import_module(f"privspec.noise.{law.__module__.rpartition('.')[2]}")
-    (found,) = (one for one in home.DRAWN if one.known is law)
-    sampler: type[NoiseLaw] = found
+    sampler: type[NoiseLaw] = next(one for one in home.DRAWN if one.known is law)
     return sampler
 
 

@@ -124,8 +124,8 @@ def offered(
 ) -> Candidate:
     """A solution as a candidate.
 
-    Args: words, its name, what speaks for it, and the mechanisms that its bound is about; sites, those of a plan, by
-        default every output with the covariance of all; bound, a lower bound, by default the solution's own.
+    Args: words, its name, what speaks for it, and the mechanisms that its bound is about; sites, where
+        independent noise enters, with its variances; bound, a lower bound, by default the solution's own.
     """
     name, reason, among = words
     system, diagonal = problem.system, _diagonal(problem.system.error_map)
@@ -134,9 +134,6 @@ def offered(
         loss = problem.loss_of_output_noise(release.output_map(system.target) * np.sqrt(release.row_variances()))
     else:
         loss = problem.total(diagonal**2 * variance)
-    full = (
-        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()} for o in system.outputs
-    )
     return Candidate(
         name,
         "gaussian",
@@ -147,7 +144,7 @@ def offered(
         f"{among}, unbiased",
         Mechanism(
             release,
-            tuple(sites) or tuple(full),
+            tuple(sites),
             dual,
             solution.method,
             solution.iterations,

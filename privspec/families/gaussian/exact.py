@@ -193,7 +193,7 @@ class Stated:
 
     def sites(self) -> list[dict[str, Any]]:
         """Where the noise enters, with figures of what is executed."""
-        if all(sorted(site) == ["at", "variance"] for site in self.mechanism.sites):
+        if any("variance" in site for site in self.mechanism.sites):
             return list(self.mechanism.sites)
         if self.release.noise.entry != "scale":
             return together(self.release, self.figures)

@@ -364,7 +364,8 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
 
 
 def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
-    started, law = time.perf_counter(), place.law
+    started, law, sampler = time.perf_counter(), place.law, sampler_of(place.law)
+    assert issubclass(sampler, ScaledNoise)
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
@@ -399,7 +400,7 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
     exact = {b: _fraction_up(b) for b in set(scales.tolist())}
     release = LinearRelease(
         dyadic,
-        _drawn(law, tuple(map(exact.__getitem__, scales.tolist()))),
+        sampler(tuple(map(exact.__getitem__, scales.tolist()))),
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
@@ -423,24 +424,13 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
         "" if bound is None else "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
             release,
-            (
-                {
-                    "at": place.name.removeprefix(f"{law.title} on "),
-                    "scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)],
-                },
-            ),
+            ({"scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)]},),
             None if bound is None else full_dual(problem, bound.solution, bound.budgets),
             f"{law.family} scales, interior point",
             0,
             time.perf_counter() - started,
         ),
     )
-
-
-def _drawn(law: type[Scaled], scales: tuple[Fraction, ...]) -> ScaledNoise:
-    sampler = sampler_of(law)
-    assert issubclass(sampler, ScaledNoise)
-    return sampler(scales)
 
 
 def on_points(step: Fraction) -> str:
@@ -521,8 +511,6 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     release = _fit(problem, release, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     release = replace(release, output_grid=output_grid(np.linalg.norm(root, axis=1)))
-    noise = release.noise
-    assert isinstance(noise, KNormL2Noise)
     return Candidate(
         "K-norm noise (l2) on the best Gaussian strategy",
         "mixed",
@@ -533,14 +521,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
         "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
             release,
-            (
-                {
-                    "at": " and ".join(o.name for o in system.outputs),
-                    "shape": "knorm-l2",
-                    "parameters": {"scale": str(noise.scale), "rows": k},
-                    "grid": release.grid,
-                },
-            ),
+            (),
             full_dual(problem, bound.solution, bound.budgets),
             solution.method,
             solution.iterations,

@@ -290,6 +290,7 @@ class Mechanism:
 
     release: LinearRelease
     sites: tuple[dict[str, Any], ...]
+    """Where independent noise enters, with its variances, or its scales wherever that is; of other noise nothing."""
     dual: Dual | None
     solver: str
     iterations: int

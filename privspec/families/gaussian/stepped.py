@@ -152,7 +152,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         rule.reason or "the best law of noise in steps for one number",
         rule.admissible,
         *(_bound(problem) if bounded and problem.settings.alternatives else (None, "")),
-        Mechanism(release, ({"at": output.name},), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
+        Mechanism(release, (), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
     )
 
 
