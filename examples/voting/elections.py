@@ -16,7 +16,8 @@ from pathlib import Path
 import privspec
 from privspec.execute.ballots import Form, read_ballots
 from privspec.families.voting.execution import total_points
-from privspec.model.voting import Borda, FirstChoice, Points, Proportional
+from privspec.kernel.laws.voting import DUMMY_VOTES
+from privspec.model.voting import Borda, FirstChoice, Lottery, Points
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[2] / "shared" / "data"
@@ -64,7 +65,7 @@ class Outcome:
     @property
     def from_dictatorship(self) -> float:
         """The same from random dictatorship without noise."""
-        return float(total_variation(self.noisy, Proportional().law(self.firsts)))
+        return float(total_variation(self.noisy, Lottery(DUMMY_VOTES).law(self.firsts)))
 
 
 def held(election: Election, ballots: Path, out: Path) -> Outcome:
@@ -99,8 +100,8 @@ def held(election: Election, ballots: Path, out: Path) -> Outcome:
         str(release.outputs[mechanism["output"]]),
         alternatives,
         total_points(FirstChoice(alternatives), read),
-        Proportional().law(scores),
-        Proportional(Fraction(mechanism["dummy_votes"])).law(scores),
+        Lottery(DUMMY_VOTES).law(scores),
+        Lottery(DUMMY_VOTES, Fraction(mechanism["dummy_votes"])).law(scores),
         seconds,
     )
 

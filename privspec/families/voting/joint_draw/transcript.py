@@ -162,7 +162,10 @@ def unreadable(why: str) -> VerificationError:
 
 
 def _canonical(body: Any) -> bytes:
-    return canonical(body).encode("ascii")
+    try:
+        return canonical(body).encode("ascii")
+    except ValueError as error:
+        raise unreadable("it has a number that is not finite") from error
 
 
 def _keys(body: Body, more: int) -> Keys:
