@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 72_640,
     "explain": 79_635,
-    "families": 196_533,
+    "families": 196_547,
     "functions": 14_380,
     "kernel": 131_767,
     "language": 28_000,

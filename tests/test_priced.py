@@ -53,7 +53,7 @@ def test_the_whole_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     value = plan["mechanism"]["scalars"]["epsilon"]
     assert plan["status"] == "optimal"
     assert "proved to be at least" in " ".join(shown.split())
-    unjudged = _summary(plan)
+    unjudged = " ".join(_summary(plan).split())
     assert "reported to be at least" in unjudged
     assert "proved to be" not in unjudged
     assert "epsilon" in call("check", "answers.priv", "--problem")
