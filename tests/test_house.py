@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 79_635,
     "families": 196_547,
     "functions": 14_380,
-    "kernel": 131_767,
+    "kernel": 131_780,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,

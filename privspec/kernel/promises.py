@@ -17,7 +17,7 @@ from privspec.kernel.terms import Structured, Term
 
 Amounts = dict[str, Fraction]
 STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED, RENYI)}
-"""What figures alone say, by which of them there are."""
+"""What figures alone say, by which of them there are; others are those of the measure that is asked for."""
 
 
 class OneOutput:
@@ -102,8 +102,8 @@ def verdict(term: Term, line: Line) -> Verdict:
 
 def _within(loss: Loss, measure: Measure, question: Question) -> bool:
     """What is let through is no more than what is stated, and within what is asked."""
-    stated = STATED.get(frozenset(question.stated))
-    if stated is None or not loss.satisfies(stated.condition(question.stated)):
+    stated = STATED.get(frozenset(question.stated), measure)
+    if set(stated.figures) != set(question.stated) or not loss.satisfies(stated.condition(question.stated)):
         return False
     return loss.satisfies(measure.condition(question.asked)) and (
         question.single is None or _single(loss, *question.single)
