@@ -263,17 +263,20 @@ class SparedLoserWords(Response):
     named: ClassVar[str] = "how many times as likely each other candidate is as the one with fewest votes"
     adds_up: ClassVar[bool] = False
 
-    def brief(self, vote: Vote) -> str:
-        return f"one of {vote.size} candidates, the one with fewest votes {self.shown} times less likely"
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        return ("The winner is drawn by lot; the candidate with fewest votes has a smaller chance than the others.",)
-
-    def executed(self, vote: Vote) -> str:
-        return f"Each candidate but the one with fewest votes is r = {self.shown} times as likely as that one."
-
 
 _RULES = {'''
+SPARED = """
+[public_rule.spared]
+proved = "The winner is drawn by lot; the candidate with fewest votes has a smaller chance than the others."
+by = ["{note}", "claim privacy"]
+if = "family is spared_loser"
+
+[auditor.spared]
+proved = "Each candidate but the one with fewest votes is r = {rule.shown} times as likely as that one."
+by = ["{note}", "claim privacy"]
+if = "family is spared_loser"
+
+[exactly]"""
 VOTING_PATCHES = {
     "privspec/kernel/laws/voting.py": (
         ("\nDUMMY_VOTES, ONE_REPORT", LAW),
@@ -281,9 +284,19 @@ VOTING_PATCHES = {
     ),
     "privspec/families/voting/rules.py": (("    Rule(WITHOUT,", CALIBRATED),),
     "privspec/explain/voting_rules.py": (
-        ("    PERMUTE_AND_FLIP,\n    TURNED", "    PERMUTE_AND_FLIP,\n    SPARED_LOSER,\n    TURNED"),
+        ("    PLURALITY,\n    TURNED", "    PLURALITY,\n    SPARED_LOSER,\n    TURNED"),
         ("\n_RULES = {", WORDS),
         ("LocalDictator, RandomisedWinner)", "LocalDictator, RandomisedWinner, SparedLoserWords)"),
+    ),
+}
+SENTENCES = {
+    "privspec/explain/messages/voting.toml": (
+        (
+            "\nplace = ",
+            '\nspared = { text = "one of {vote.size} candidates, the one with fewest votes {rule.shown} times less '
+            'likely", if = "family is spared_loser" }\nplace = ',
+        ),
+        ("\n[exactly]", SPARED),
     ),
 }
 VOTE = """parties:
@@ -326,9 +339,9 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_a_voting_rule_is_added_by_its_law_its_number_and_its_words(tmp_path: Path) -> None:
-    """From spec through solve, verify, pages, audit and run, by a patch of three files."""
+    """From spec through solve, verify, pages, audit and run, by a patch of three files and of its sentences."""
     assert len(VOTING_PATCHES) <= 3
-    copy = patched(tmp_path, VOTING_PATCHES)
+    copy = patched(tmp_path, VOTING_PATCHES | SENTENCES)
     for name, voters in (("few", 5), ("many", 4000)):
         (copy / f"{name}.priv").write_text(VOTE.format(voters=voters), "utf-8")
     found = json.loads(ran(copy, "-c", REFUSED + VOTED, str(copy)))
