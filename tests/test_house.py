@@ -18,13 +18,13 @@ import pytest
 TOP = Path(__file__).parents[1]
 TOKENS = {
     "audit": 11_600,
-    "core": 13_700,
+    "core": 12_480,
     "editor": 7_000,
     "execute": 72_640,
     "explain": 79_635,
     "families": 196_547,
     "functions": 14_380,
-    "kernel": 131_780,
+    "kernel": 132_190,
     "language": 28_000,
     "model": 103_280,
     "noise": 10_500,
@@ -33,8 +33,8 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 341
-ENTERED = 117
+FILES = 342
+ENTERED = 118
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -8,11 +8,11 @@ from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import Piece
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.numbers import sqrt_down
+from privspec.kernel.core.numbers import ZERO, sqrt_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.laplace import Laplace
-from privspec.kernel.losses import LOOKED_AT, ROWS, ZERO, FiniteLaws, PrivacyLoss, kept, response
+from privspec.kernel.losses import LOOKED_AT, ROWS, FiniteLaws, PrivacyLoss, kept, response
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
 from privspec.kernel.strategies.dense import image

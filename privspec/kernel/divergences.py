@@ -14,13 +14,24 @@ notes/divergences.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import lcm
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ZERO, ball, end, exp_up, gaussian_delta_up, sqrt_down
+from privspec.kernel.core.numbers import (
+    BITS,
+    LARGEST_LOG,
+    PRECISION,
+    ZERO,
+    ball,
+    chance_up,
+    end,
+    exp_up,
+    gaussian_delta,
+    gaussian_delta_up,
+    sqrt_down,
+)
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 
 SMALLEST = Fraction(1, 2**1000)
@@ -302,43 +313,24 @@ def log_moment(ratios: list[tuple[int, arb]], whole: int, s: arb) -> arb:
     return (sum((a * (s * ratio).exp() for a, ratio in ratios), arb(0)) / whole).log()
 
 
-def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction] | tuple[Fraction, ...]) -> Fraction:
-    """At least delta(epsilon) of Gaussian noise and of randomised responses of some epsilons, on one difference.
-
-    The sum over the answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (PROBLEM.md, composition).
-    """
+def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) -> Fraction:
+    """At least delta(epsilon) of Gaussian noise and of randomised responses of some epsilons, on one difference."""
     if sum(pure) > LARGEST_LOG:  # all that is asked of such a part is that it is a law
         return Fraction(1)
-    with ctx.workprec(256):
-        answers = [(Fraction(0), ball(Fraction(1)))]
-        for q in pure:
-            answers = [(log + one, chance / (1 + ball(-one).exp())) for log, chance in answers for one in (q, -q)]
-        parts = (end(chance.upper()) * gaussian_delta_up(epsilon - log, mu_squared) for log, chance in answers)
-        return sum(parts, Fraction(0))
+    with ctx.workprec(PRECISION):
+        return chance_up(_delta(epsilon, mu_squared, pure))
 
 
-def _delta(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
-    """The same, enclosed at the working precision, with answers of one log ratio taken together."""
-    mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
-    unit = lcm(epsilon.denominator, *(q.denominator for q in pure))
-    # by what is left of epsilon, in whole parts: chance, its power of e
-    answers = {int(epsilon * unit): (arb(1), ball(epsilon).exp())}
+def _delta(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) -> arb:
+    """The sum over answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (notes/composition.md)."""
+    chances = {epsilon: arb(1)}  # by what is left of epsilon
     for q in pure:
-        before, answers, power, parts = answers, {}, ball(q).exp(), int(q * unit)
-        for rest, (chance, ratio) in before.items():
-            for left, own, other in (
-                (rest - parts, chance * power / (1 + power), ratio / power),
-                (rest + parts, chance / (1 + power), ratio * power),
-            ):
-                answers[left] = (own + answers[left][0] if left in answers else own, other)
-    for rest, (chance, ratio) in answers.items():
-        if mu_squared:
-            scaled = arb(fmpq(rest, unit)) / mu
-            near, far = (scaled - mu / 2) / root, (scaled + mu / 2) / root
-            found += chance * (near.erfc() - ratio * far.erfc()) / 2
-        elif rest < 0:
-            found += chance * (1 - ratio)
-    return found
+        before, chances = chances, {}
+        for rest, chance in before.items():
+            for left in (rest - q, rest + q):
+                chances[left] = chances.get(left, arb(0)) + chance / (1 + ball(left - rest).exp())
+    mu = ball(mu_squared).sqrt()
+    return sum((chance * gaussian_delta(rest, mu) for rest, chance in chances.items()), arb(0))
 
 
 def pure_mu_up(epsilon: Fraction) -> Fraction:

@@ -61,12 +61,9 @@ def _dyadic(ball: Any) -> Fraction:
 
 def _enclose(epsilon: Fraction, mu: Fraction) -> Any:
     """Delta as a ball at the current working precision."""
-    from privspec.kernel.core.numbers import ball
+    from privspec.kernel.core.numbers import ball, gaussian_delta
 
-    eps, m = ball(epsilon), ball(mu)
-    root = ball(Fraction(2)).sqrt()
-    near, far = eps / m - m / 2, eps / m + m / 2
-    return ((near / root).erfc() - eps.exp() * (far / root).erfc()) / 2
+    return gaussian_delta(epsilon, ball(mu))
 
 
 def delta_bounds(epsilon: Fraction, mu: Fraction) -> tuple[Fraction, Fraction]:

@@ -16,7 +16,16 @@ from math import ceil, expm1, floor, inf, log, prod
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import BITS as RATIO_BITS
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, gaussian_delta_up, sqrt_up
+from privspec.kernel.core.numbers import (
+    LARGEST_LOG,
+    ZERO,
+    ball,
+    end,
+    exp_down,
+    gaussian_delta,
+    gaussian_delta_up,
+    sqrt_up,
+)
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.divergences import PURE_PARTS, Composed, Condition, Curved, HockeyStick, delta_up
 
@@ -30,7 +39,7 @@ LOOKED_AT, LISTED, ANSWERS, PICKS, ROWS = 2**18, 2**8, 2**10, 2**9, 2**7
 """Most log ratios of one part, pairs of it, answers of all parts together, picks of pairs, and rows of a strategy."""
 LARGEST = 16
 """Largest log ratio of a finite law that is looked at."""
-TIGHT, ZERO = Fraction(1, 10**6), Fraction(0)
+TIGHT = Fraction(1, 10**6)
 """What is exact is not larger than what is surely let through by more than this share, of epsilon and of delta."""
 Law = dict[int, int]
 """Of each log ratio, over GRID, its chance, over CHANCES."""
@@ -391,21 +400,13 @@ def _together(
     for ratio, chance in law.items():
         rest = epsilon - ratio
         if not noise:
-            own = _gaussian(rest, square)
+            own = gaussian_delta(rest, ball(square).sqrt())
         elif side:
             own = (1 - ball(noise[0].step)) * _with_laplace(rest + 2 * noise[0].step, square, noise[0].laplace[1], ZERO)
         else:
             own = _with_laplace(rest, square, noise[0].laplace[0], noise[0].step)
         found += ball(chance) * own
     return found
-
-
-def _gaussian(epsilon: Fraction, square: Fraction) -> arb:
-    """Delta of Gaussian noise of a squared mu at any sign of epsilon; without noise max(0, 1 - e^epsilon)."""
-    if not square:
-        return 1 - ball(epsilon).exp() if epsilon < 0 else arb(0)
-    mu, rest = ball(square).sqrt(), ball(epsilon)
-    return _normal(mu / 2 - rest / mu) - rest.exp() * _normal(-mu / 2 - rest / mu)
 
 
 def _normal(x: arb) -> arb:
@@ -419,10 +420,9 @@ def _with_laplace(epsilon: Fraction, square: Fraction, own: Fraction, step: Frac
     The largest log ratio, own, has chance 1 / (1 + e^-step), the least e^-own of that, and those in between at most the
     density e^((l - own) / 2) / 4, each moved up by two steps at most.
     """
-    low, high, rest = ball(-own), ball(own), ball(epsilon)
-    ends = _gaussian(epsilon - own, square) + low.exp() * _gaussian(epsilon + own, square)
+    low, high, rest, mu = ball(-own), ball(own), ball(epsilon), ball(square).sqrt()
+    ends = gaussian_delta(epsilon - own, mu) + low.exp() * gaussian_delta(epsilon + own, mu)
     if square:
-        mu = ball(square).sqrt()
 
         def primitive(c: arb, b: arb, at: arb) -> arb:
             """Of e^(c l) Phi(l / mu + b)."""

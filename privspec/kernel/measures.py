@@ -8,11 +8,11 @@ module names one. To add a measure is to write its entry here, and its words in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from privspec.kernel.core.records import dataclass
 from privspec.kernel.gaussian import mu_down, sqrt_down
 
 if TYPE_CHECKING:

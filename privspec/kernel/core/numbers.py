@@ -95,18 +95,30 @@ def digits_down(value: Fraction, digits: int = 6) -> str:
     return f"{float(floor(value / unit) * unit):.{digits}g}"
 
 
-def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
-    """At least delta(epsilon) of Gaussian noise at distance mu in its own deviations, the square given.
+def gaussian_delta(epsilon: Fraction, mu: arb) -> arb:
+    """Delta(epsilon) of Gaussian noise at distance mu in its own deviations, for any sign of epsilon.
 
-    delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle & Wang 2018, theorem 8), for any sign of epsilon.
+    delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle & Wang 2018, theorem 8); without noise it is
+    max(0, 1 - e^eps).
     """
-    if mu_squared == 0:
-        return 1 - exp_down(max(epsilon, Fraction(-LARGEST_LOG))) if epsilon < 0 else Fraction(0)
+    eps, root = ball(epsilon), arb(2).sqrt()
+    if mu == 0:
+        return 1 - eps.exp() if epsilon < 0 else arb(0)
+    return (((eps / mu - mu / 2) / root).erfc() - eps.exp() * ((eps / mu + mu / 2) / root).erfc()) / 2
+
+
+def chance_up(value: arb) -> Fraction:
+    """At least a probability that is enclosed."""
+    if not value.is_finite():
+        return Fraction(1)
+    if value < arb(2) ** -30000:
+        return Fraction(1, 2**30000)
+    return min(max(end(value.upper()), ZERO), Fraction(1))
+
+
+def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
+    """At least delta(epsilon) of Gaussian noise, given the square of its mu."""
+    if not mu_squared and epsilon >= 0:
+        return ZERO
     with ctx.workprec(PRECISION):
-        eps, mu, root = ball(epsilon), ball(mu_squared).sqrt(), arb(2).sqrt()
-        value = (((eps / mu - mu / 2) / root).erfc() - eps.exp() * ((eps / mu + mu / 2) / root).erfc()) / 2
-        if not value.is_finite():
-            return Fraction(1)
-        if value < arb(2) ** -30000:
-            return Fraction(1, 2**30000)
-        return min(max(end(value.upper()), Fraction(0)), Fraction(1))
+        return chance_up(gaussian_delta(epsilon, ball(mu_squared).sqrt()))

@@ -7,13 +7,14 @@ rules of a block say what its law of some outputs lets through, for each differe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.core.records import dataclass
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.kernel.participation import ContributionBound, in_turn
 from privspec.kernel.trust import Asserted, Trust

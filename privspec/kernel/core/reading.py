@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 import sys
-from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from math import isfinite, prod
 from typing import Any, TypeVar, dataclass_transform
+
+from privspec.kernel.core.records import MISSING, dataclass, field, fields
 
 DIGITS = 400
 """Most digits of a whole number, of a numerator or of a denominator."""
@@ -26,15 +28,8 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(kind: type[T]) -> type[T]:
-    """A class of values, of which nothing is set twice. One way to show them serves all: making one each took long."""
-    made: Any = dataclass(frozen=True, slots=True, repr=False)(kind)
-    made.__repr__ = _shown
-    return made  # type: ignore[no-any-return]
-
-
-def _shown(value: Any) -> str:
-    parts = (f"{one.name}={getattr(value, one.name)!r}" for one in fields(value) if one.repr)
-    return f"{type(value).__qualname__}({', '.join(parts)})"
+    """A class of values, of which nothing is set twice."""
+    return dataclass(frozen=True, slots=True)(kind)
 
 
 class Refused(Exception):  # noqa: N818 - a verdict, not an error
@@ -229,8 +224,7 @@ class JsonNode:
         same = hashlib.sha256(raw).hexdigest() == digest[0].text() and base64.b64encode(raw).decode() == text
         if len(raw) != 8 * size or not same:
             raise body.wrong("is damaged, or not written in one way")
-        words = (int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size))
-        return Grid(shape, step, tuple(memoryview(raw).cast("q") if sys.byteorder == "little" else words))
+        return Grid(shape, step, struct.unpack(f"<{size}q", raw))
 
 
 def wholes(item: JsonNode) -> Wholes:

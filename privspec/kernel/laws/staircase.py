@@ -9,13 +9,14 @@ more than its chance (noise/notes/stepped.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
 from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
+from privspec.kernel.core.records import dataclass
 from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
