@@ -85,7 +85,7 @@ def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, 
     """The laws of every two rows that a line compares, of what its observers see."""
     assert isinstance(executed, Drawn)
     table, line = executed.table, case.frame.obligations[number]
-    every, seen = executed.task.compared[number].every(), table.seen(table.view(list(line.seen)))
+    every, seen = executed.task.compared[number].every(), table.seen(table.view(line.seen))
     if 2 * len(every) * len(seen[0]) > LOOKED_AT or executed.task.rounds is not None:
         return None
     return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.denominator)

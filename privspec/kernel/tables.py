@@ -18,7 +18,7 @@ from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variati
 from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
 
-Part = tuple[list[Fraction], Grid | None, list[Variation]]
+Part = tuple[list[Fraction], Grid | None, tuple[Variation, ...]]
 """Weights of rows, average costs, and total variations."""
 
 
@@ -69,8 +69,8 @@ class Tables(PriceableRules):
         law, scalars, laws, rounds = case.mechanism.stating(
             known, "probabilities", "scalars", "laws", optional=("rounds",)
         )
-        numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
-        table = Table(task.outputs, task.rows, task.columns, task.places, numerators, whole)
+        numerators, whole = read_law(law, task.shape)
+        table = Table(task.outputs, task.places, numerators, whole)
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
         chosen = chosen_numbers(case, task, scalars, laws)
         guarantees = judge(case, table, task.compared, chosen)
@@ -87,9 +87,9 @@ class Tables(PriceableRules):
         task, table, chosen, prior = executed.task, executed.table, executed.chosen, executed.task.weights()
         for number, line in enumerate(task.conditions):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
-            text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
+            text = f"does not hold at {task.rows[wrong[0]]}" if wrong else "holds at every row"
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
-        limits = [(line, text, most, one.value(table, prior, chosen)) for line, text, one, most in task.accuracy]
+        limits = [(o.line, o.text, o.limit, o.amount.value(table, prior, chosen)) for o in task.accuracy]
         lies = [(v.line, v.text, v.limit, max([ZERO, *v.contrast().gaps(table).values()])) for v in task.manipulation]
         judge_lines(case, limits + lies, ZERO, stated=False)
         _fairness(case, task, table)
@@ -107,22 +107,23 @@ class Tables(PriceableRules):
         if view.difference.absent:
             return None
         asked, table = read(Compared, view.difference), executed.table
-        seen = table.outputs if case.frame.trust.means.public else list(outputs)
+        seen = table.outputs if case.frame.trust.means.public else outputs
         return let_through(table, seen, asked)
 
 
 def chosen_numbers(case: PlanUnderCheck, task: Task, scalars: JsonNode, laws: JsonNode) -> dict[str, Fraction]:
     """The numbers that the plan chose, and the masses of its laws by name."""
     found = {}
-    for (name, low, high, over, under), item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
-        found[name] = value = item.exact()
-        holds = low <= value <= high and not (over and value == low) and not (under and value == high)
-        case.says("choices", holds, f"{name} = {float(value):.9g} is in its range")
-    for (name, labels, weight), item in zip(task.laws, laws.fields(*(name for name, *_ in task.laws)), strict=True):
-        shares = [share.exact(0) for share in item.fields(*labels)]
-        whole = Fraction(1) if weight is None else 1 - found[weight]
-        case.says("choices", sum(shares) == 1 and whole >= 0, f"{name} is a law")
-        found |= {f"{name}:{label}": whole * share for label, share in zip(labels, shares, strict=True)}
+    for one, item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
+        found[one.name] = value = item.exact()
+        holds = one.low <= value <= one.high
+        holds = holds and not (one.low_open and value == one.low) and not (one.high_open and value == one.high)
+        case.says("choices", holds, f"{one.name} = {float(value):.9g} is in its range")
+    for law, item in zip(task.laws, laws.fields(*(law.name for law in task.laws)), strict=True):
+        shares = [share.exact(0) for share in item.fields(*law.labels)]
+        whole = Fraction(1) if law.weight is None else 1 - found[law.weight]
+        case.says("choices", sum(shares) == 1 and whole >= 0, f"{law.name} is a law")
+        found |= {f"{law.name}:{label}": whole * share for label, share in zip(law.labels, shares, strict=True)}
     return found
 
 
@@ -131,7 +132,8 @@ def judge_rounds(case: PlanUnderCheck, rounds: Rounds | None, said: JsonNode, ep
     if rounds is None or said.absent:
         said.same(rounds)
         return
-    figures, (count, budget) = [one.exact() for one in said.fields("count", "budget", "each", "fit")], rounds
+    figures = [one.exact() for one in said.fields("count", "budget", "each", "fit")]
+    count, budget = rounds.count, rounds.budget
     text = f"{count} rounds share epsilon = {float(budget):.9g}: each spends {float(budget / count):.9g}"
     holds = figures == [count, budget, budget / count, count] and {*epsilons} == {budget / count}
     case.says("rounds", holds, text)
@@ -176,7 +178,7 @@ def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[in
 
 def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
-    table = Table(task.outputs, task.rows, task.columns, task.places, [], 1)
+    table = Table(task.outputs, task.places, [], 1)
     found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
     for compared, one in zip(task.compared, lines, strict=True):
         measure, (epsilon, slack) = one.measure.of, (ZERO, ZERO)
@@ -187,7 +189,7 @@ def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
         limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
         pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
-        found.append(Contrast(table.view(list(one.seen)), rows, pairs, measure.each_output, bends=bends))
+        found.append(Contrast(table.view(one.seen), rows, pairs, measure.each_output, bends=bends))
     found += [votes.contrast() for votes in task.manipulation]
     for line in task.fairness:
         found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
@@ -208,28 +210,28 @@ class Lagrangian(Dual):
         value is drawn too often.
         """
         self.constant += factor * amount.constant
-        for name, price in amount.prices:
-            self.price(name, factor * price)
+        for price in amount.prices:
+            self.price(price.name, factor * price.weight)
         listed, shares = tangent.fields("worst", "shares")
         parts: list[Part] = [([p * factor for p in self.prior], amount.average, amount.variations)]
-        for (weight, costs, variations), item in zip(amount.worst, listed.items(len(amount.worst)), strict=True):
+        for one, item in zip(amount.worst, listed.items(len(amount.worst)), strict=True):
             found = [Fraction(w.double()) for w in item.items(len(self.reduced))]
-            if min(found) < 0 or not any(found) or weight < 0:
+            if min(found) < 0 or not any(found) or one.weight < 0:
                 raise item.wrong("are no weights")
-            whole = factor * weight / sum(found)
-            parts.append(([w * whole for w in found], costs, variations))
+            whole = factor * one.weight / sum(found)
+            parts.append(([w * whole for w in found], one.costs, one.variations))
         for weights, grid, _ in parts:
             if grid is not None:
                 for row, (w, own) in enumerate(zip(weights, grid.rows, strict=True)):
                     self.costs(row, own, grid.unit * w)
         sizes = len(parts), max(len(own) for *_, own in parts), len(self.reduced), len(self.reduced[0])
         for k, j, row, value, share in entries(shares, *sizes):
-            weight, values, laws = parts[k][2][j]
-            scale = parts[k][0][row] * weight * Fraction(share, ONE)
+            apart = parts[k][2][j]
+            scale = parts[k][0][row] * apart.weight * Fraction(share, ONE)
             if share > ONE or scale < 0:
                 raise shares.wrong("has an entry above one")
-            self.costs(row, [int(shown == value) for shown in values], scale)
-            self.constant -= scale * laws[row].values()[value]
+            self.costs(row, [int(shown == value) for shown in apart.values], scale)
+            self.constant -= scale * apart.laws[row].values()[value]
 
     def add(self, witness: JsonNode, beside: str) -> JsonNode:
         """Multipliers of all that the problem asks of tables; what the witness says `beside` them.
@@ -270,26 +272,27 @@ class Lagrangian(Dual):
                 raise conditions.wrong("has a negative multiplier of an inequality")
             if line.average is not None:
                 self.costs(row, line.average.entries[wide * row : wide * (row + 1)], line.average.unit * share)
-            for name, grid in line.scalars:
-                self.price(name, grid.entries[row] * grid.unit * share)
+            for own in line.scalars:
+                self.price(own.name, own.values.entries[row] * own.values.unit * share)
             self.constant += line.constant.entries[row] * line.constant.unit * share
         for item in accuracy.items():
             number, multiplier, tangent = item.fields("line", "multiplier", "tangent")
-            (_, _, amount, limit), scale = self.task.accuracy[number.integer()], Fraction(multiplier.double())
+            limited = self.task.accuracy[number.integer(0, len(self.task.accuracy) - 1)]
+            scale = Fraction(multiplier.double())
             if scale < 0:
                 raise multiplier.wrong("is negative")
-            self.amount(amount, scale, tangent)
-            self.constant -= scale * limit
+            self.amount(limited.amount, scale, tangent)
+            self.constant -= scale * limited.limit
         return other
 
     def value(self, free: tuple[str, ...] = ()) -> Fraction:
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
         prices, ends, total = dict(self.prices), self.task.ends(), super().value()
-        for law, labels, weight in self.task.laws:
-            least = min(prices.pop(f"{law}:{label}", ZERO) for label in labels)
+        for law in self.task.laws:
+            least = min(prices.pop(f"{law.name}:{label}", ZERO) for label in law.labels)
             total += least
-            if weight is not None:
-                prices[weight] = prices.get(weight, ZERO) - least
+            if law.weight is not None:
+                prices[law.weight] = prices.get(law.weight, ZERO) - least
         scalars = (min(p * end for end in ends[name]) for name, p in prices.items() if name not in free)
         return sum(scalars, total)
 
@@ -307,7 +310,7 @@ class TableBound(LowerBound):
 
 def lower_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fraction:
     """What a witness proves of every table that keeps to these contrasts, and every number that is chosen."""
-    shares = [task.ends()[weight] for *_, weight in task.laws if weight is not None]
+    shares = [task.ends()[law.weight] for law in task.laws if law.weight is not None]
     if any(not 0 <= low <= high <= 1 for low, high in shares):
         raise Refused("a law has a share of less than nothing")
     if task.estimates is not None:
@@ -342,12 +345,13 @@ def estimates_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fra
     values at least `gap` apart, so Var(g) >= (gap / 2) E|g - m| >= (gap / 2) alpha E|t - T|.
     """
     assert task.estimates is not None
-    (alpha, weights), prior, (cuts, tree) = task.estimates, task.weights(), witness.fields("cuts", "tree")
+    alpha, weights, prior = task.estimates.alpha, task.estimates.weights, task.weights()
+    cuts, tree = witness.fields("cuts", "tree")
     moments, several = task.moments(alpha), task.masses() if len(task.masses()) > 1 else []
-    known = all(set(h) <= set(several) for _, _, h in moments) and len(task.laws) < 2
+    known = all(set(one.h) <= set(several) for one in moments) and len(task.laws) < 2
     if not task.loss.bare:
         raise Refused("the loss has other terms than the errors of estimates")
-    if not known or any(w != alpha for *_, w in task.laws) or min(*weights, *task.ends()[alpha]) < 0:
+    if not known or any(law.weight != alpha for law in task.laws) or min(*weights, *task.ends()[alpha]) < 0:
         raise Refused("the background law has a different share from 1 - alpha")
     free = [k for k, weight in enumerate(weights) if weight and several]
     names = (alpha, *(f"mean {k}" for k in free))
@@ -356,24 +360,24 @@ def estimates_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fra
         return sum((p * v for p, v in zip(prior, values, strict=True)), ZERO)
 
     spread, least, found, leaves = ZERO, ZERO, list[list[Fraction]](), list[Fraction]()
-    for k, (weight, (g, t, _)) in enumerate(zip(weights, moments, strict=True)):
-        spread += weight * mean([(v - (mean(t) if k in free else 0)) ** 2 for v in t])
-        gap = min((a - b for a in g for b in g if a > b), default=ZERO)
-        least += weight * gap / 2 * mean([abs(v - mean(t)) for v in t])
+    for k, (weight, one) in enumerate(zip(weights, moments, strict=True)):
+        spread += weight * mean([(v - (mean(one.t) if k in free else 0)) ** 2 for v in one.t])
+        gap = min((a - b for a in one.g for b in one.g if a > b), default=ZERO)
+        least += weight * gap / 2 * mean([abs(v - mean(one.t)) for v in one.t])
     for item in cuts.items():
         cut = Lagrangian(task, asked)
-        for weight, (g, _, _) in zip(weights, moments, strict=True):
+        for weight, one in zip(weights, moments, strict=True):
             for row, p in enumerate(prior):
-                pairs = zip(cut.reduced[row], g, strict=True)
+                pairs = zip(cut.reduced[row], one.g, strict=True)
                 cut.reduced[row] = [old + floor(weight * p * value**2 * ONE) for old, value in pairs]
         means = cut.add(item, "means")
         for k, z in entries(means, len(moments), signed=True):
             if k not in free:
                 raise means.wrong("has an entry for what is not there")
-            for name, value in ((alpha, mean(moments[k][1])), *moments[k][2].items(), (f"mean {k}", Fraction(-1))):
+            for name, value in ((alpha, mean(moments[k].t)), *moments[k].h.items(), (f"mean {k}", Fraction(-1))):
                 cut.price(name, value * Fraction(z, ONE))
         found.append([cut.value(names), *(cut.prices.get(name, ZERO) for name in names)])
-    stack = [[task.ends()[alpha], *((min(moments[k][0]), max(moments[k][0])) for k in free)]]
+    stack = [[task.ends()[alpha], *((min(moments[k].g), max(moments[k].g)) for k in free)]]
     for node in tree.items():
         if not stack:
             raise node.wrong("is more than the boxes need")

@@ -1,39 +1,33 @@
-"""The forms of a table's block (see privspec.problem.table_forms), and what each says of a law, evaluated exactly."""
+"""The forms of a table's block, and what each says of a law Pr(column | row), evaluated exactly.
+
+Rows, columns, scalars and lines are numbered from 0. Given the row, the total variation of the laws f of an output and
+t of a winner that is drawn from the data is the sum over values of what f exceeds t by.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from fractions import Fraction
+from typing import ClassVar
 
 from privspec.kernel.core.numbers import BITS, ZERO
-from privspec.kernel.core.reading import Grid, Refused, frozen
+from privspec.kernel.core.reading import Grid, Refused, Size, frozen
 from privspec.kernel.core.tables import Compared, Table, triples
 from privspec.kernel.divergences import Curved
 from privspec.kernel.rules import PAIRS
 
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
-Price = tuple[str, Fraction]
-Variation = tuple[Fraction, list[int], list[Grid]]
-Worst = tuple[Fraction, Grid, list[Variation]]
-Scaled = tuple[str, Grid]
-Accuracy = tuple[int, str, "Amount", Fraction]
-Choice = tuple[str, Fraction, Fraction, bool, bool]
-ChosenLaw = tuple[str, list[str], str | None]
-Rounds = tuple[int, Fraction]
-Estimates = tuple[str, list[Fraction]]
-Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
-READERS = {
-    "Price": {"name": "str", "weight": "Fraction"},
-    "Variation": {"weight": "Size", "values": "list[int]", "laws": "list[Grid]"},
-    "Worst": {"weight": "Fraction", "costs": "Grid", "variations": "list[Variation]"},
-    "Scaled": {"name": "str", "values": "Grid"},
-    "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
-    "Choice": {"name": "str", "low": "Fraction", "high": "Fraction"} | {"low_open": "bool", "high_open": "bool"},
-    "ChosenLaw": {"name": "str", "labels": "list[str]", "weight": "str | None"},
-    "Rounds": {"count": "int", "budget": "Fraction"},
-    "Estimates": {"alpha": "str", "weights": "list[Fraction]"},
-}
+
+
+@frozen
+class Moment:
+    """A condition E[g | row] - alpha t(row) - sum h mass = 0: g by column, t by row, h by the names of masses."""
+
+    g: list[Fraction]
+    t: list[Fraction]
+    h: dict[str, Fraction]
 
 
 @frozen
@@ -45,7 +39,7 @@ class Contrast:
     measure that the pairs satisfy both ways, with its amounts.
     """
 
-    view: list[int]
+    view: Sequence[int]
     mixtures: list[dict[int, Fraction]]
     pairs: dict[Pair, tuple[int, Fraction]]
     atoms: bool = False
@@ -75,30 +69,67 @@ class Contrast:
         return set(multipliers) <= set(above) and all(v is None or z <= multipliers.get(v, 0) for v, z in firsts)
 
 
-def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None = None) -> list[Fraction]:
+def by_row(table: Table, costs: Grid | None, variations: tuple[Variation, ...] = ()) -> list[Fraction]:
     """The average cost of a draw, row by row, and total variations between the value drawn and a law of the row."""
-    found, whole = [ZERO] * len(table.rows), table.denominator
+    found, whole = [ZERO] * len(table.numerators), table.denominator
     if costs is not None:
         pairs = zip(table.numerators, costs.rows, strict=True)
         found = [costs.unit / whole * sum(n * cost for n, cost in zip(*pair, strict=True)) for pair in pairs]
-    for weight, values, laws in variations or []:
-        for row, (mass, law) in enumerate(zip(table.seen(values), laws, strict=True)):
+    for one in variations:
+        for row, (mass, law) in enumerate(zip(table.seen(one.values), one.laws, strict=True)):
             chances = law.values()
             every = zip(mass + [0] * (len(chances) - len(mass)), chances, strict=True)
             gaps = (Fraction(n, whole) - chance for n, chance in every)
-            found[row] += weight * sum((gap for gap in gaps if gap > 0), ZERO)
+            found[row] += one.weight * sum((gap for gap in gaps if gap > 0), ZERO)
     return found
 
 
 @frozen
+class Variation:
+    """`weight` times the total variation, row by row, between the value drawn and a law of the row.
+
+    `values`: the number of the value drawn, by column; `laws`: of each row, the chances of the values.
+    """
+
+    weight: Size
+    values: tuple[int, ...]
+    laws: tuple[Grid, ...]
+
+
+@frozen
+class Worst:
+    """`weight` times the largest, over rows, of the average of `costs` (rows, columns) and of total variations."""
+
+    weight: Fraction
+    costs: Grid
+    variations: tuple[Variation, ...]
+
+
+@frozen
+class Price:
+    """`weight` times a chosen number."""
+
+    name: str
+    weight: Fraction
+
+
+@frozen
 class Amount:
-    """Averages over rows and draws, worst cases, prices of chosen numbers, and a constant."""
+    """Averages over rows (by their prior) and draws, worst cases, prices of chosen numbers, and a constant.
+
+    The averages are of `average` (rows, columns), and of total variations.
+    """
 
     average: Grid | None
-    variations: list[Variation]
-    worst: list[Worst]
-    prices: list[Price]
+    variations: tuple[Variation, ...]
+    worst: tuple[Worst, ...]
+    prices: tuple[Price, ...]
     constant: Fraction
+
+    @property
+    def only_worst(self) -> bool:
+        """Whether it is one worst case, and perhaps a constant."""
+        return self.average is None and not self.variations and not self.prices and len(self.worst) == 1
 
     @property
     def bare(self) -> bool:
@@ -106,8 +137,8 @@ class Amount:
         return self.average is None and not (self.worst or self.variations or self.prices)
 
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
-        total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), ZERO)
-        total += sum((w * max(by_row(table, costs, apart)) for w, costs, apart in self.worst), ZERO)
+        total = self.constant + sum((one.weight * chosen[one.name] for one in self.prices), ZERO)
+        total += sum((one.weight * max(by_row(table, one.costs, one.variations)) for one in self.worst), ZERO)
         if self.average is None and not self.variations:
             return total
         mean = by_row(table, self.average, self.variations)
@@ -115,19 +146,51 @@ class Amount:
 
 
 @frozen
+class Scaled:
+    """A chosen number, or the mass of a chosen law, times a number by row."""
+
+    name: str
+    values: Grid
+
+
+@frozen
 class Condition:
-    """At every row, what is together 0, or at most 0."""
+    """What is together 0 at every row, or at most 0.
+
+    The average of `average` (rows, columns), the sum of `scalars`, and `constant` (rows,).
+    """
 
     line: int
     text: str
     equality: bool
     average: Grid | None
-    scalars: list[Scaled]
+    scalars: tuple[Scaled, ...]
     constant: Grid
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
-        parts = [[value * chosen[name] for value in grid.values()] for name, grid in self.scalars]
+        parts = [[value * chosen[one.name] for value in one.values.values()] for one in self.scalars]
         return [sum(row, ZERO) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
+
+    def moment(self, alpha: str) -> Moment | None:
+        """What it says of the mean of an estimate at the scale alpha; None where it makes no estimate unbiased."""
+        average, others = self.average, {one.name: one.values.values() for one in self.scalars}
+        if not self.equality or average is None or alpha not in others or any(self.constant.entries):
+            return None
+        t = [-value for value in others.pop(alpha)]
+        if len(set(map(tuple, average.rows))) > 1 or any(len(set(values)) > 1 for values in others.values()):
+            return None  # costs, or the background, differ from row to row
+        h = {name: -values[0] for name, values in others.items()}
+        return Moment([cost * average.unit for cost in average.rows[0]], t, h)
+
+
+@frozen
+class Limit:
+    """An amount that is at most `limit`."""
+
+    line: int
+    text: str
+    amount: Amount
+    limit: Fraction
 
 
 @frozen
@@ -157,7 +220,7 @@ class Votes:
             for i, j in ((i, j) for i in kinds for j in kinds if counts[i] and i != j):
                 orders[place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))], true] = above[i]
         mixtures = [{row: Fraction(1)} for row in range(len(place))]
-        return Contrast(list(self.winners), mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
+        return Contrast(self.winners, mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
 
 
 @frozen
@@ -172,7 +235,7 @@ class Fairness:
     squares: tuple[Fraction, ...]
     tolerances: tuple[Fraction, ...]
 
-    def contrast(self, view: list[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
+    def contrast(self, view: Sequence[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
         """With the slack of each level."""
         laws = []
         for rows in self.groups:
@@ -192,29 +255,81 @@ class Fairness:
 
 
 @frozen
+class Estimates:
+    """A further loss: the average of sum_k weights_k ((g_k - s_k) / alpha - t_k)^2.
+
+    Condition k reads E[g_k | row] - alpha t_k(row) - s_k = 0, where s_k is the sum of its masses (Ramon & Basu 3.3).
+    """
+
+    alpha: str
+    weights: tuple[Fraction, ...]
+
+
+@frozen
+class Choice:
+    """A number that is chosen between two ends."""
+
+    name: str
+    low: Fraction
+    high: Fraction
+    low_open: bool
+    high_open: bool
+
+
+@frozen
+class ChosenLaw:
+    """A law that is chosen, over values by their labels; `weight` the chosen number alpha that it stands next to.
+
+    Its masses are scalars named `B:<label>`: (1 - alpha) Pr(B = label), or just Pr(B = label) without a weight.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    weight: str | None
+
+
+@frozen
+class Rounds:
+    """So many rounds share a budget: each may spend one part of it."""
+
+    count: int
+    budget: Fraction
+
+
+@frozen
 class Task:
-    """The block of a table; masses of a law that is chosen are (1 - weight) times its probabilities, or just these."""
+    """The block of a table: outputs that are drawn from Pr(column | row).
 
-    FORM = "table"
+    `of`: what picks the row; `counted`: inputs that are held as counts of their values; `rows`, `columns`: labels;
+    `places`: for each output the number of its value, by column; `prior` (rows,) the law of rows, None without one.
+    `compared`: one for each obligation, in order. `expression`: the loss as it is written.
+    """
 
-    outputs: list[str]
-    of: list[str]
-    counted: list[str]
-    rows: list[object]
-    columns: list[object]
-    places: list[list[int]]
+    FORM: ClassVar[str] = "table"
+
+    outputs: tuple[str, ...]
+    of: tuple[str, ...]
+    counted: tuple[str, ...]
+    rows: tuple[object, ...]
+    columns: tuple[object, ...]
+    places: tuple[tuple[int, ...], ...]
     prior: Grid | None
-    compared: list[Compared]
+    compared: tuple[Compared, ...]
     expression: str
     loss: Amount
     estimates: Estimates | None
-    conditions: list[Condition]
-    accuracy: list[Accuracy]
-    manipulation: list[Votes]
-    fairness: list[Fairness]
-    choices: list[Choice]
-    laws: list[ChosenLaw]
+    conditions: tuple[Condition, ...]
+    accuracy: tuple[Limit, ...]
+    manipulation: tuple[Votes, ...]
+    fairness: tuple[Fairness, ...]
+    choices: tuple[Choice, ...]
+    laws: tuple[ChosenLaw, ...]
     rounds: Rounds | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.rows), len(self.columns)
 
     def weights(self) -> list[Fraction]:
         """The law of rows; empty without one."""
@@ -222,35 +337,35 @@ class Task:
 
     def ends(self) -> dict[str, Range]:
         """Of every number that is chosen."""
-        return {name: (low, high) for name, low, high, *_ in self.choices}
+        return {one.name: (one.low, one.high) for one in self.choices}
 
     def masses(self) -> list[str]:
-        return [f"{name}:{label}" for name, labels, _ in self.laws for label in labels]
+        return [f"{law.name}:{label}" for law in self.laws for label in law.labels]
 
     def moments(self, alpha: str) -> list[Moment]:
-        """The g, t and masses' h of each condition E[g | row] - alpha t(row) - sum h mass = 0.
+        """Those of all conditions.
 
         A single mass is 1 - alpha: g and t are measured from its h then, and h is nothing.
         """
         found, single = [], self.masses()[0] if len(self.masses()) == 1 else ""
         for one in self.conditions:
-            others = {name: grid.values() for name, grid in one.scalars}
-            t, average = [-value for value in others.pop(alpha)], one.average
-            if average is None or len(set(map(tuple, average.rows))) > 1 or not one.equality:
+            plain = one.moment(alpha)
+            if plain is None:
                 raise Refused(f"line {one.line} makes no estimate unbiased")
-            if any(len(set(values)) > 1 for values in others.values()) or any(one.constant.values()):
-                raise Refused(f"line {one.line} has another background for each row")
-            h = {name: -values[0] for name, values in others.items()}
+            h = dict(plain.h)
             origin = h.pop(single, ZERO)
-            found.append(([cost * average.unit - origin for cost in average.rows[0]], [v - origin for v in t], h))
+            found.append(Moment([v - origin for v in plain.g], [v - origin for v in plain.t], h))
         return found
 
     def errors(self, table: Table, chosen: dict[str, Fraction]) -> Fraction:
         """The average of sum_k w_k ((g_k - s_k) / alpha - t_k)^2."""
-        total, (alpha, weights) = ZERO, self.estimates or ("", [])
-        for weight, (g, t, h) in zip(weights, self.moments(alpha) if alpha else [], strict=True):
-            share = sum((value * chosen[name] for name, value in h.items()), ZERO)
-            for p, row, truth in zip(self.weights(), table.numerators, t, strict=True):
-                squares = ((value - share - chosen[alpha] * truth) ** 2 for value in g)
+        total = ZERO
+        if self.estimates is None:
+            return total
+        alpha = self.estimates.alpha
+        for weight, one in zip(self.estimates.weights, self.moments(alpha), strict=True):
+            share = sum((value * chosen[name] for name, value in one.h.items()), ZERO)
+            for p, row, truth in zip(self.weights(), table.numerators, one.t, strict=True):
+                squares = ((value - share - chosen[alpha] * truth) ** 2 for value in one.g)
                 total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), ZERO)
-        return total / (chosen[alpha] ** 2 * table.denominator) if alpha else ZERO
+        return total / (chosen[alpha] ** 2 * table.denominator)

@@ -1,13 +1,9 @@
 """The forms of a table: rows, columns, the rows compared, and what the loss and the lines say of Pr(column | row).
 
-Rows, columns, scalars and lines are numbered from 0. The masses of a chosen law B are scalars named `B:<label>`: of a
-law with the weight alpha they are (1 - alpha) Pr(B = label), else Pr(B = label).
+Losses become numbers here: averages and worst cases of what draws cost, and total variations from drawn winners, which
+may stand in sums with weights that are not negative.
 
-Losses become numbers here: averages and worst cases of what draws cost, and total variations from drawn winners. Given
-the row, the total variation of the laws f of an output and t of a winner that is drawn from the data is the sum over
-values of what f exceeds t by. It may stand in sums with weights that are not negative.
-
-What lines compare is in the kernel's own forms. `Compared`: the rows that an obligation compares, both ways: every two
+All forms are the kernel's own. `Compared`: the rows that an obligation compares, both ways: every two
 of a clique, and `pairs` (n, 3) as a < b and a level; by level `squares` is the square of the distance, exactly; pairs
 of cliques are at distance one; `inputs`: how many values the inputs of the line take (for conditions on single
 outputs). `Manipulation`: no ballot but the true one raises the probability of any set of best alternatives by
@@ -21,17 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.records import dataclass, replace
+from privspec.core.records import replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Grid as Numbers
-from privspec.kernel.core.tables import Compared
-from privspec.kernel.tables_forms import Fairness
-from privspec.kernel.tables_forms import Votes as Manipulation
+from privspec.kernel.tables_forms import Amount, Price, Task, Variation, Worst
 from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
@@ -42,160 +36,10 @@ from privspec.model.worlds import Worlds, key
 from privspec.problem.terms import Chosen, multiples, public, terms
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """`weight` times the total variation, row by row, between what is drawn and a law of the row.
+class Table(Task):
+    """Outputs that are drawn from a table Pr(column | row)."""
 
-    `values`: the number of the value drawn, by column; `laws`: of each row, the chances of the values.
-    """
-
-    weight: Fraction
-    values: tuple[int, ...]
-    laws: tuple[Numbers, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """`weight` times the largest, over rows, of the average of `costs` (rows, columns) and of total variations."""
-
-    weight: Fraction
-    costs: Numbers
-    variations: tuple[Variation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """`weight` times a chosen number."""
-
-    name: str
-    weight: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A sum of averages, worst cases, prices of chosen numbers and a constant.
-
-    The averages are over rows (by their prior) and draws: of `average` (rows, columns), and of total variations.
-    """
-
-    average: Numbers | None
-    variations: tuple[Variation, ...]
-    worst: tuple[Worst, ...]
-    prices: tuple[Price, ...]
-    constant: Fraction
-
-    @property
-    def only_worst(self) -> bool:
-        """Whether it is one worst case, and perhaps a constant."""
-        return self.average is None and not self.variations and not self.prices and len(self.worst) == 1
-
-
-@dataclass(frozen=True, slots=True)
-class Estimates:
-    """A further loss: the average of sum_k weights_k ((g_k - s_k) / alpha - t_k)^2.
-
-    Condition k reads E[g_k | row] - alpha t_k(row) - s_k = 0, where s_k is the sum of its masses (Ramon & Basu 3.3).
-    """
-
-    alpha: str
-    weights: tuple[Fraction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """A scalar times a number by row."""
-
-    name: str
-    values: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What is together 0 at every row, or at most 0.
-
-    The average of `average` (rows, columns), the sum of `scalars` (rows,) times what they name, and `constant` (rows,).
-    """
-
-    line: int
-    text: str
-    equality: bool
-    average: Numbers | None
-    scalars: tuple[Scaled, ...]
-    constant: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """An amount that is at most `limit`."""
-
-    line: int
-    text: str
-    amount: Amount
-    limit: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A number that is chosen between two ends."""
-
-    name: str
-    low: Fraction
-    high: Fraction
-    low_open: bool
-    high_open: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenLaw:
-    """A law that is chosen, over values by their labels; `weight` the chosen number alpha that it stands beside."""
-
-    name: str
-    labels: tuple[str, ...]
-    weight: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """So many rounds share a budget: each may spend one part of it."""
-
-    count: int
-    budget: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Outputs that are drawn from a table Pr(column | row).
-
-    `of`: what picks the row; `counted`: inputs that are held as counts of their values; `rows`, `columns`: labels;
-    `places`: for each output the number of its value, by column; `prior` (rows,) the law of rows, None without one.
-    `compared`: one for each obligation, in order. `expression`: the loss as it is written.
-    """
-
-    FORM: ClassVar[str] = "table"
-
-    outputs: tuple[str, ...]
-    of: tuple[str, ...]
-    counted: tuple[str, ...]
-    rows: tuple[Any, ...]
-    columns: tuple[Any, ...]
-    places: tuple[tuple[int, ...], ...]
-    prior: Numbers | None
-    compared: tuple[Compared, ...]
-    expression: str
-    loss: Amount
-    estimates: Estimates | None
-    conditions: tuple[Condition, ...]
-    accuracy: tuple[Accuracy, ...]
-    manipulation: tuple[Manipulation, ...]
-    fairness: tuple[Fairness, ...]
-    choices: tuple[Choice, ...]
-    laws: tuple[ChosenLaw, ...]
-    rounds: Rounds | None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return len(self.rows), len(self.columns)
+    __slots__ = ()
 
     def words(self) -> tuple[str, ...]:
         return tuple(_words(self))

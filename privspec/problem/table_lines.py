@@ -17,7 +17,16 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import LIPSCHITZ
-from privspec.kernel.tables_forms import Fairness
+from privspec.kernel.tables_forms import (
+    Choice,
+    ChosenLaw,
+    Condition,
+    Estimates,
+    Fairness,
+    Limit,
+    Moment,
+    Scaled,
+)
 from privspec.kernel.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -31,20 +40,7 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 from privspec.model.spaces import Counted
 from privspec.model.values import Symbol, show
 from privspec.model.worlds import Worlds, key
-from privspec.problem.table_forms import (
-    Accuracy,
-    Choice,
-    ChosenLaw,
-    Condition,
-    Costs,
-    Estimates,
-    Scaled,
-    amount,
-    costs,
-    fractions,
-    numbers,
-    spread,
-)
+from privspec.problem.table_forms import Costs, amount, costs, numbers, spread
 from privspec.problem.terms import Chosen, Term, multiples, public, public_number, terms
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -230,7 +226,7 @@ PLAIN = "write E[ ... ] <= 4 or worst[ ... ] <= 4, without `for` and `with proba
 """The accuracy lines that tables take."""
 
 
-def accuracy(target: AccuracyTarget, scene: Pointwise, worlds: Worlds) -> Accuracy:
+def accuracy(target: AccuracyTarget, scene: Pointwise, worlds: Worlds) -> Limit:
     """E[e] <= c, or worst[e] <= c.
 
     Raises: Failure PS0501 for other forms and for more than one worst case.
@@ -239,7 +235,7 @@ def accuracy(target: AccuracyTarget, scene: Pointwise, worlds: Worlds) -> Accura
     if written.variable is not None or written.probability is not None:
         raise Failure("PS0501", written.span, "solve cannot compute this accuracy line for tables", help=PLAIN)
     limit = public_number(written.right, worlds.model)
-    return Accuracy(target.line, target.text, amount(written.left, scene, worlds, worst_cases=1), limit)
+    return Limit(target.line, target.text, amount(written.left, scene, worlds, worst_cases=1), limit)
 
 
 # --- debiased estimates ---------------------------------------------------------------------------
@@ -280,7 +276,7 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
     law = laws[0].name if laws else None
     moments = []
     for line, constraint in zip(lines, model.constraints, strict=True):
-        found = moment(line, alpha.name)
+        found = line.moment(alpha.name)
         if found is None:
             message = (
                 "where the loss depends on alpha, conditions read E[g(z) | x] = alpha * t(x) + (1 - alpha) * E[h(B)]"
@@ -295,29 +291,6 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
         weights[k] += weight
     constant = sum((term for term in terms(model.loss, model) if isinstance(term, Fraction)), Fraction(0))
     return Estimates(alpha.name, tuple(weights)), constant
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Moment:
-    """E[g(z) | x] = alpha t(x) + sum over scalars of mass h: g (columns,), t (rows,), h by the names of masses."""
-
-    line: int
-    g: Costs
-    t: Costs
-    h: Mapping[str, Fraction]
-
-
-def moment(condition: Condition, alpha: str) -> Moment | None:
-    """A condition as a moment; None if it is of another form."""
-    if not condition.equality or condition.average is None or any(condition.constant.entries):
-        return None
-    table = fractions(condition.average)
-    scalars = {one.name: fractions(one.values) for one in condition.scalars}
-    t = scalars.pop(alpha, None)
-    parts = [table.T, *(values[None, :] for values in scalars.values())]
-    if t is None or not all(bool(np.all(part == part[:, :1])) for part in parts):
-        return None
-    return Moment(condition.line, table[0], -t, {name: -values[0] for name, values in scalars.items()})
 
 
 def _other_form(span: Span) -> Failure:
@@ -357,7 +330,8 @@ def _matching(error: syntax.Expr, moments: list[Moment], worlds: Worlds, alpha: 
             return None
         for k in tuple(left):
             shift = sum((1 - value) * p * moments[k].h.get(mass_name(law or "", v), 0) for v, p in masses.items())
-            expected = (moments[k].g[None, :] - shift) / value - moments[k].t[:, None]
+            g, t = (np.array(part, dtype=object) for part in (moments[k].g, moments[k].t))
+            expected = (g[None, :] - shift) / value - t[:, None]
             if not (np.all(found == expected) or np.all(found == -expected)):
                 left.discard(k)
     return min(left, default=None)

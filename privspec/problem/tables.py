@@ -9,6 +9,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.tables_forms import Amount, Rounds
 from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -16,7 +17,7 @@ from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.refusals import other_families, without_amounts, without_loss
-from privspec.problem.table_forms import Amount, Rounds, Table, amount
+from privspec.problem.table_forms import Table, amount
 from privspec.problem.table_lines import (
     Conditions,
     accuracy,

@@ -27,7 +27,7 @@ from privspec.kernel.reports import CellBlock
 from privspec.kernel.reports import lower_bound as cells_bound
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where, least, read_witness, tables_of
 from privspec.kernel.tables import TableBound
-from privspec.kernel.tables_forms import Amount, Task
+from privspec.kernel.tables_forms import Amount, Limit, Task, Worst
 from privspec.kernel.worth.shifts import Multipliers, ShiftBound
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import write
@@ -122,18 +122,20 @@ def tables(draw: st.DrawFn) -> tuple[Task, Obligation, Witness]:
     levels = [(a, b, draw(st.integers(0, 1))) for a, b in kept]
     compared = Compared((), Grid((len(levels), 3), F(1), tuple(v for pair in levels for v in pair)), (F(1), F(4)), rows)
     hidden = [draw(st.integers(0, 1)) for _ in range(columns)] if draw(st.booleans()) else list(range(columns))
-    places = [hidden, list(range(columns))]
+    places = tuple(hidden), tuple(range(columns))
     average = grid(draw(costs)) if draw(st.booleans()) else None
-    worst = [(draw(numbers(0, 2)), grid(draw(costs)), []) for _ in range(draw(st.integers(average is None, 1)))]
-    loss = Amount(average, [], worst, [], draw(numbers(-1, 1)))
+    worst = tuple(
+        Worst(draw(numbers(0, 2)), grid(draw(costs)), ()) for _ in range(draw(st.integers(average is None, 1)))
+    )
+    loss = Amount(average, (), worst, (), draw(numbers(-1, 1)))
     limited = grid(draw(costs))
     prior = Grid((1, rows), F(1, 4), tuple(shares))
-    spare = Amount(limited, [], [], [], F(0))
+    spare = Amount(limited, (), (), (), F(0))
     even = sum(share * sum(own) for share, own in zip(shares, limited.rows, strict=True)) * F(1, 4 * 16 * columns)
-    accuracy = [(3, "", spare, even)] if draw(st.booleans()) else []
+    accuracy = (Limit(3, "", spare, even),) if draw(st.booleans()) else ()
     task = Task(
-        ["o", "all"], ["x"], [], list(range(rows)), list(range(columns)), places, prior, [compared], "", loss,
-        None, [], accuracy, [], [], [], [], None,
+        ("o", "all"), ("x",), (), tuple(range(rows)), tuple(range(columns)), places, prior, (compared,), "", loss,
+        None, (), accuracy, (), (), (), (), None,
     )  # fmt: skip
     asked = line(draw(numbers(0, 3)), draw(st.sampled_from([None, F(0), F(1, 16), F(1, 2)])))
     weights = st.floats(0, 3, allow_subnormal=False)
@@ -168,18 +170,18 @@ def best_table(task: Task, asked: Obligation) -> tuple[float, Witness]:
             if "delta" in amounts:
                 program.at_most({("slack", one, other, v): 1.0 for v in set(hidden)}, float(amounts["delta"]))
     limits = []
-    for _, _, amount, limit in task.accuracy:
-        assert amount.average is not None
-        costs = amount.average.rows
+    for one in task.accuracy:
+        assert one.amount.average is not None
+        costs = one.amount.average.rows
         row = {(r, c): prior[r] * costs[r][c] / 16 for r in rows for c in columns}
-        limits.append(program.at_most(row, float(limit)))
+        limits.append(program.at_most(row, float(one.limit)))
     if task.loss.average is not None:
         costs = task.loss.average.rows
         program.goal |= {(r, c): prior[r] * costs[r][c] / 16 for r in rows for c in columns}
     tops = []
-    for weight, grid_, _ in task.loss.worst:
-        program.goal |= {"up": float(weight), "down": -float(weight)}
-        own = grid_.rows
+    for worst in task.loss.worst:
+        program.goal |= {"up": float(worst.weight), "down": -float(worst.weight)}
+        own = worst.costs.rows
         tops = [
             program.at_most({(r, c): own[r][c] / 16 for c in columns} | {"up": -1.0, "down": 1.0}, 0.0) for r in rows
         ]

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.tables_forms import Amount, Variation
 from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import Problem, elaborate
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
-from privspec.problem.table_forms import Amount, Table, Variation
+from privspec.problem.table_forms import Table
 from privspec.problem.voting import Votes
 
 from . import specs

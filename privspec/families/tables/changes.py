@@ -14,6 +14,7 @@ from privspec.core.records import dataclass, replace
 from privspec.families.decision import conflict_line, decimal_up
 from privspec.families.tables.system import edited, table_of
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.tables_forms import Choice, Condition, Scaled
 from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -23,7 +24,6 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 from privspec.model.values import show
 from privspec.model.worlds import worlds
 from privspec.problem.elaborate import Problem, measure_of
-from privspec.problem.table_forms import Choice, Condition, Scaled
 from privspec.problem.table_lines import Conditions
 
 LARGEST_EPSILON = Fraction(16)

@@ -20,12 +20,12 @@ from privspec.families.decision import ConflictLine, Infeasible, Relaxation, con
 from privspec.families.family import Settings
 from privspec.families.tables import changes
 from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, table_of, to_program
+from privspec.kernel.tables_forms import Amount
 from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
 from privspec.problem.elaborate import Problem
-from privspec.problem.table_forms import Amount
 from privspec.problem.tables import lower
 from privspec.solvers.programs import OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_programs import CompleteRatio, Extra, InfeasibleTable, TableProgram, TableSolution

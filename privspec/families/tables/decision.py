@@ -28,15 +28,15 @@ from privspec.families.tables.system import (
     view_of,
 )
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.core.tables import Table as Executed
 from privspec.kernel.tables import TableBound
-from privspec.kernel.tables_forms import Task
+from privspec.kernel.tables_forms import Amount
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
 from privspec.problem.elaborate import Problem
-from privspec.problem.table_forms import Amount, laws_of
+from privspec.problem.table_forms import laws_of
 from privspec.solvers.programs import Array, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
@@ -266,21 +266,16 @@ class SolvedTable(ABC):
         return read_frame(JsonNode(self.problem, "problem"))
 
     @cached_property
-    def task(self) -> Task:
-        """The problem's table as the kernel reads it."""
-        return read(Task, self.frame.blocks[0])
-
-    @cached_property
     def executed(self) -> Executed:
         """What is executed as the kernel reads it."""
-        task, rows = self.task, [list(row) for row in self.exact.numerators]
-        return Executed(task.outputs, task.rows, task.columns, task.places, rows, self.exact.denominator)
+        table, exact = self.system.table, self.exact
+        return Executed(table.outputs, table.places, list(map(list, exact.numerators)), exact.denominator)
 
     @cached_property
     def exact_loss(self) -> Fraction:
         """The loss of the exact table."""
-        task, chosen = self.task, dict(self.scalars)
-        found: Fraction = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
+        table, chosen = self.system.table, dict(self.scalars)
+        found: Fraction = table.loss.value(self.executed, table.weights(), chosen) + table.errors(self.executed, chosen)
         return found
 
     @cached_property
@@ -293,8 +288,9 @@ class SolvedTable(ABC):
         """A bound on the loss of every table, rounded down, with its witness; None and nothing where none is proved."""
         best: tuple[float | None, dict[str, Any]] = None, {}
         for witness in self.witnesses():
+            bound = TableBound((), self.system.table, JsonNode(witness, "claims"))
             try:
-                found = float_down(TableBound((), self.task, JsonNode(witness, "claims")).at(self.frame.obligations))
+                found = float_down(bound.at(self.frame.obligations))
             except Refused:
                 continue
             if best[0] is None or found > best[0]:

@@ -32,12 +32,12 @@ from privspec.families.tables.recognition import comparisons, recognise
 from privspec.families.tables.system import Requested, TableSystem, to_program
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.measures import APPROXIMATE, PURE
+from privspec.kernel.tables_forms import Choice
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.model.values import Value, as_float, show
 from privspec.problem.elaborate import elaborate
 from privspec.problem.refusals import without_loss
-from privspec.problem.table_forms import Choice
 from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
@@ -263,9 +263,9 @@ def _ratio(a: Any, b: Any) -> Fraction:
 
 def fairness_of(decision: SolvedTable) -> list[dict[str, Any]]:
     """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
-    task, found = decision.task, []
-    for line in task.fairness:
-        reached, asked, _ = line.largest(decision.executed, task.weights())
+    table, found = decision.system.table, []
+    for line in table.fairness:
+        reached, asked, _ = line.largest(decision.executed, table.weights())
         entry = {"line": line.line, "text": line.text, "tolerance": show(asked)}
         found.append(entry | {"achieved": decimal_up(reached)})
     return found

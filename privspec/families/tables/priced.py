@@ -27,7 +27,6 @@ from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import Priced, least
 from privspec.kernel.tables import Executed, Tables, among, least_of_any
-from privspec.kernel.tables_forms import Task
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -238,7 +237,7 @@ class PricedTable:
         """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
         frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
-        own = read(Task, asked.block)
+        own = self.search.table
         executed = Executed(own, self.table.executed, {}, ())
         step, low = Fraction(CLOSE), self.search.found.low
         last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
@@ -275,7 +274,7 @@ class PricedTable:
     def _cells(self, known: dict[float, float], last: dict[str, Any]) -> dict[str, Any]:
         """Cells of about equal bounds, each with the dual of the best table at its upper end, which is then `known`."""
         at, errors = (np.array(column) for column in zip(*sorted(known.items()), strict=True))
-        floor = float(least_of_any(self.table.task))  # what is proved beside the price, above what holds anyway
+        floor = float(least_of_any(self.search.table))  # what is proved beside the price, above what holds anyway
         errors -= floor
         low, high = 0.0, self.loss - floor
         for _ in range(HALVINGS):

@@ -21,11 +21,10 @@ from privspec.kernel.core.problem import AskedMeasure, Obligation
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.divergences import Condition as AskedOfLaws
 from privspec.kernel.divergences import Curved, HockeyStick
-from privspec.kernel.tables_forms import Fairness, Votes
+from privspec.kernel.tables_forms import Amount, Condition, Fairness, Limit, Moment, Variation, Votes
 from privspec.model.worlds import Neighbours
 from privspec.problem.elaborate import Problem
-from privspec.problem.table_forms import Accuracy, Amount, Condition, Costs, Table, Variation, fractions, laws_of
-from privspec.problem.table_lines import Moment, moment
+from privspec.problem.table_forms import Costs, Table, fractions, laws_of
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
@@ -350,7 +349,7 @@ def _variation(where: Key, line: int, variation: Variation, shares: Costs | None
             yield LinearLine(("apart", *where, r, o), line, table, {name: Fraction(-1)}, law[r, o])
 
 
-def _accuracy(k: int, line: Accuracy, system: TableSystem) -> Iterator[Stated]:
+def _accuracy(k: int, line: Limit, system: TableSystem) -> Iterator[Stated]:
     """One row, or one for each row of the table where a worst case stands in it."""
     amount, prior = line.amount, system.prior
     average: Costs = np.full(system.shape, NONE, dtype=object)
@@ -499,7 +498,7 @@ class Debiased:
         assert table.estimates is not None
         alpha = table.estimates.alpha
         (choice,) = (choice for choice in table.choices if choice.name == alpha)
-        moments = [moment(condition, alpha) for condition in table.conditions]
+        moments = [condition.moment(alpha) for condition in table.conditions]
         masses = tuple(f"{law.name}:{label}" for law in table.laws for label in law.labels)
         weighted = any(law.weight is not None for law in table.laws)
         known = tuple(found for found in moments if found is not None)

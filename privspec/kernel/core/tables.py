@@ -5,6 +5,7 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import lcm
 
@@ -25,28 +26,26 @@ DIGITS = 2**31
 class Table:
     """What is executed: numerators (rows, columns) over `denominator`; for each output its value's number by column."""
 
-    outputs: list[str]
-    rows: list[object]
-    columns: list[object]
-    places: list[list[int]]
+    outputs: tuple[str, ...]
+    places: tuple[tuple[int, ...], ...]
     numerators: list[list[int]]
     denominator: int
 
     @property
     def term(self) -> Drawn:
         """The table as the rules see it."""
-        places = zip(self.outputs, map(tuple, self.places), strict=True)
-        return Drawn(tuple(map(tuple, self.numerators)), self.denominator, tuple(places))
+        places = tuple(zip(self.outputs, self.places, strict=True))
+        return Drawn(tuple(map(tuple, self.numerators)), self.denominator, places)
 
-    def view(self, seen: list[str] | tuple[str, ...]) -> list[int]:
+    def view(self, seen: Collection[str]) -> list[int]:
         """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
-        view = [0] * len(self.columns)
+        view = [0] * len(self.places[0])
         for name, places in zip(self.outputs, self.places, strict=True):
             if name in seen:
                 view = [number * (max(places) + 1) + place for number, place in zip(view, places, strict=True)]
         return view
 
-    def seen(self, view: list[int]) -> list[list[int]]:
+    def seen(self, view: Sequence[int]) -> list[list[int]]:
         """The numerators of what is seen: columns that look alike are one."""
         found = [[0] * (max(view) + 1) for _ in self.numerators]
         for merged, row in zip(found, self.numerators, strict=True):
@@ -102,7 +101,7 @@ def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[list[list[int]], in
     return laws, whole
 
 
-def let_through(table: Table, outputs: list[str], asked: Compared) -> dict[str, Fraction]:
+def let_through(table: Table, outputs: tuple[str, ...], asked: Compared) -> dict[str, Fraction]:
     """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
 
     Whatever their distance is: a unit that no line is about may move from any of its rows to any other.
@@ -116,7 +115,9 @@ def let_through(table: Table, outputs: list[str], asked: Compared) -> dict[str, 
     return {"epsilon": ZERO, "delta": laws.delta_up(ZERO)}
 
 
-def judge(case: PlanUnderCheck, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
+def judge(
+    case: PlanUnderCheck, table: Table, compared: tuple[Compared, ...], chosen: dict[str, Fraction]
+) -> list[Guarantee]:
     """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
     frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
     local, term, lines = frame.trust.means.alone, table.term, list[Line]()
