@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 from math import exp, factorial, prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,17 @@ import pytest
 from flint import fmpq
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize, nnls
+from scipy.optimize import linprog
 
-from privspec.core.spans import Source
-from privspec.kernel.core.linear import Linear, read_linear
-from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation, Unit, read_frame
+from privspec.kernel.core.problem import AskedMeasure, Obligation, Unit
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.core.tables import Compared
-from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.reports import CellBlock
 from privspec.kernel.reports import lower_bound as cells_bound
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where, least, read_witness, tables_of
 from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Amount, Limit, Task, Worst
 from privspec.kernel.worth.shifts import Multipliers, ShiftBound
-from privspec.kernel.worth.traces import proved
-from privspec.kernel.writing import write
-from privspec.model.build import load_model
-from privspec.problem.elaborate import elaborate
 
 F = Fraction
 FEW, MANY = 15, 2000
@@ -504,238 +496,3 @@ def test_no_selection_is_below_what_its_worst_data_show(examples: int) -> None:
         assert float(least(block, (asked,), None, read_witness(block, witness))) <= best + NEAR
 
     tried(examples, holds, st.tuples(selections(), st.integers(0, 8)))
-
-
-# --- the trace inequality ---------------------------------------------------------------------------------------------
-
-NAMES = ("a", "b", "c")
-FINEST = 2**20
-
-
-def _names(some: list[str]) -> str:
-    return some[0] if len(some) == 1 else f"({', '.join(some)})"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Numbers of one person each, in [0, width]; two outputs that are sums of them; lines of mu-GDP about what is seen.
-
-    `target` (2, inputs); `weights` of both errors; `lines`: what is seen, which inputs move, together or not, and mu.
-    """
-
-    widths: tuple[int, ...]
-    target: tuple[tuple[int, ...], ...]
-    weights: tuple[int, int]
-    form: str
-    lines: tuple[tuple[tuple[int, ...], tuple[int, ...], bool, Fraction], ...]
-    priced: tuple[Fraction, Fraction] | None
-
-    @property
-    def text(self) -> str:
-        used = NAMES[: len(self.widths)]
-        inputs = [f"  input {name}[person] in [0, {w}]" for name, w in zip(used, self.widths, strict=True)]
-        sums = [" + ".join(f"({k}) * sum({name})" for k, name in zip(row, used, strict=True)) for row in self.target]
-        one = "E[ ({} - ({}))^2 ]" if self.form in ("sum", "worst") else "E[ |{} - ({})| ]"
-        errors = [f"{w} * " + one.format(o, own) for w, o, own in zip(self.weights, "oq", sums, strict=True)]
-        loss = f"max({', '.join(errors)})" if self.form.startswith("worst") else " + ".join(errors)
-        lines = []
-        for seen, moved, together, mu in self.lines:
-            who, what = _names(["oq"[i] for i in seen]), _names([used[i] for i in moved])
-            unit = "person" if together else "entry"
-            lines.append(f"  {who} is {float(mu)}-GDP wrt {what}, replacing one {unit}")
-        limit = [f"accuracy: E[ (o - ({sums[0]}))^2 ] <= {float(self.priced[1])}"] if self.priced else []
-        words = ["parties: person in 1..1", "variables:", *inputs, "  output o", "  output q", f"loss: {loss}", *limit]
-        return "\n".join([*words, "privacy:", *lines, ""])
-
-    def moves(self, line: int) -> list[Matrix]:
-        """The differences that a line is about, up to their sign, as corners of all of them."""
-        _, moved, together, _ = self.lines[line]
-        units = [np.eye(len(self.widths))[i] * self.widths[i] for i in moved]
-        if not together:
-            return units
-        return [
-            sum(s * one for s, one in zip(signs, units, strict=True)) for signs in product((1, -1), repeat=len(units))
-        ]
-
-    def needed(self, covariance: Matrix) -> float:
-        """By how much noise of a covariance has to be larger to meet all lines."""
-        most, target = 0.0, np.array(self.target, float)
-        for k, (seen, _, _, mu) in enumerate(self.lines):
-            inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
-            for d in self.moves(k):
-                v = (target @ d)[list(seen)]
-                most = max(most, v @ inverse @ v / float(mu) ** 2)
-        return most
-
-    def loss(self, covariance: Matrix) -> float:
-        """The loss, and what the accuracy line costs at its price."""
-        squares = np.diag(covariance)
-        each = [
-            w * (s if self.form in ("sum", "worst") else (2 * s / np.pi) ** 0.5)
-            for w, s in zip(self.weights, squares, strict=True)
-        ]
-        paid = float(self.priced[0]) * (squares[0] - float(self.priced[1])) if self.priced else 0.0
-        return (max(each) if self.form.startswith("worst") else sum(each)) + paid
-
-    def best(self) -> tuple[float, Matrix]:
-        """The least loss of any Gaussian noise that a search finds, and its covariance."""
-
-        def scaled(x: Matrix) -> Matrix:
-            root = np.array([[exp(min(x[0], 30.0)), 0.0], [x[1], exp(min(x[2], 30.0))]])
-            covariance = root @ root.T + 1e-9 * np.eye(2)
-            return covariance * self.needed(covariance)
-
-        found = [
-            minimize(
-                lambda x: self.loss(scaled(x)), start, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}
-            )
-            for start in ([0.0, 0.3, 0.0], [0.5, -0.7, -0.5])
-        ]
-        least_ = min(found, key=lambda one: float(one.fun))
-        return float(least_.fun), scaled(least_.x)
-
-
-@st.composite
-def asked_of_noise(draw: st.DrawFn) -> Asked:
-    size = draw(st.integers(1, 3))
-    row = st.lists(st.integers(-2, 2), min_size=size, max_size=size).filter(any).map(tuple)
-    widths = tuple(draw(st.lists(st.integers(1, 2), min_size=size, max_size=size)))
-    lines = []
-    for k in range(draw(st.integers(1, 2))):
-        # everything is seen, and may move, by one line: else nothing has to be hidden
-        seen = (0, 1) if k == 0 else draw(st.sampled_from([(0,), (1,), (0, 1)]))
-        moved = tuple(range(size)) if k == 0 else tuple(sorted(draw(st.sets(st.integers(0, size - 1), min_size=1))))
-        lines.append((seen, moved, draw(st.booleans()), draw(st.sampled_from([F(1, 2), F(1), F(2)]))))
-    form = draw(st.sampled_from(["sum", "sum", "worst", "sizes", "worst sizes"]))
-    priced = draw(st.sampled_from([None, (F(1, 2), F(3))])) if form in ("sum", "sizes") else None
-    weights = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
-    return Asked(widths, (draw(row), draw(row)), weights, form, tuple(lines), priced)
-
-
-def problem_of(text: str) -> tuple[Frame, Linear]:
-    whole = write(elaborate(load_model(Source("spec.priv", text))))
-    frame = read_frame(JsonNode(whole, "problem"))
-    return frame, read_linear(frame.blocks[0], frame)
-
-
-def shown_of_noise(frame: Frame, block: Linear, witness: Witness) -> float:
-    """What a witness proves of Gaussian noise, whatever is executed."""
-    release: Any = SimpleNamespace(problem=block, noise=Gaussian(F(1)), excess=F(1))
-    return float(proved(frame, release, JsonNode(witness, "bound")).at(frame.obligations))
-
-
-def matrix_json(rows: Matrix) -> dict[str, Any]:
-    whole = np.rint(rows * FINEST).astype(np.int64)
-    return {"shape": list(whole.shape), "unit": f"1/{FINEST}", "rows": whole.ravel().tolist()}
-
-
-def witness_of(asked: Asked, covariance: Matrix, shares: list[Fraction]) -> Witness:
-    """The dual point of a covariance: for each line, p z z' of the differences that it allows no more of, add up to W.
-
-    Of a worst case errors share their weights, and sizes have those of squares: both by `shares`.
-    """
-    target, weights = np.array(asked.target, float), [float(w) for w in asked.weights]
-    if asked.form != "sum":
-        weights = [
-            float(s) * (1 if asked.form == "sizes" else w if asked.form == "worst" else w * w * 2 / np.pi)
-            for s, w in zip(shares, weights, strict=True)
-        ]
-    wanted = np.diag(weights) + (np.diag([float(asked.priced[0]), 0.0]) if asked.priced else 0)
-    columns, vectors, owner = [], [], []
-    for k, (seen, *_) in enumerate(asked.lines):
-        rows = list(seen)
-        for d in asked.moves(k):
-            z = np.zeros(2)
-            z[rows] = np.linalg.solve(covariance[np.ix_(rows, rows)], (target @ d)[rows])
-            columns.append(d)
-            vectors.append(z)
-            owner.append(k)
-    p, _ = nnls(np.array([np.outer(z, z).ravel() for z in vectors]).T, wanted.ravel())
-    kept = [i for i in range(len(p)) if p[i] > 1e-9]
-    errors = np.array([np.array(vectors[i]) * p[i] ** 0.5 for i in kept]).T / np.sqrt(np.array(weights))[:, None]
-    if asked.priced:  # the terms of the loss, then that of the line at its price
-        line = np.array([[vectors[i][0] * p[i] ** 0.5 for i in kept]])
-        whole = np.array([weights[0] + float(asked.priced[0]), weights[1]])
-        plain = np.array([np.array(vectors[i]) * p[i] ** 0.5 for i in kept]).T / whole[:, None]
-        errors = np.vstack(
-            [plain * np.sqrt(np.array(weights))[:, None], line / whole[0] * float(asked.priced[0]) ** 0.5]
-        )
-    differences = []
-    for k in sorted({owner[i] for i in kept}):
-        own = np.array([columns[i] * p[i] ** 0.5 for i in kept if owner[i] == k])
-        differences.append({"requirement": k, "mu": None, "columns": matrix_json(own)})
-    slack = np.eye(len(errors)) - errors @ errors.T if len(errors) <= len(kept) else None
-    root = None
-    if slack is not None:
-        values, axes = np.linalg.eigh(slack)
-        root = matrix_json(axes * np.sqrt(np.maximum(values, 0.0)))
-    return {
-        "scope": "errors",
-        "loss_weights": None if asked.form == "sum" else [str(share) for share in shares],
-        "prices": [str(asked.priced[0])] if asked.priced else None,
-        "differences": differences,
-        "vectors": matrix_json(errors),
-        "slack": root,
-    }
-
-
-@pytest.mark.parametrize("examples", [FEW // 2, pytest.param(MANY, marks=pytest.mark.slow)])
-def test_no_gaussian_noise_is_below_what_traces_show(examples: int) -> None:
-    reached = list[float]()
-
-    def holds(drawn: tuple[Asked, Fraction, float]) -> None:
-        asked, share, factor = drawn
-        frame, block = problem_of(asked.text)
-        best, covariance = asked.best()
-        shares = [share, 1 - share]
-        witness = witness_of(asked, covariance, shares)
-        found = shown_of_noise(frame, block, witness)
-        assert found <= best * (1 + NEAR) + NEAR
-        if asked.form == "sum":
-            reached.append(found / best)
-        other = witness | {"slack": None}
-        assert shown_of_noise(frame, block, other) <= best * (1 + NEAR) + NEAR
-        moved = other | {
-            "vectors": witness["vectors"] | {"rows": [int(v * factor) for v in witness["vectors"]["rows"]]}
-        }
-        assert shown_of_noise(frame, block, moved) <= best * (1 + NEAR) + NEAR
-
-    tried(examples, holds, st.tuples(asked_of_noise(), st.sampled_from([F(1, 4), F(1, 2), F(4, 5)]), st.floats(0.1, 4)))
-    assert max(reached) > 0.999
-
-
-def test_forged_witnesses_of_noise_are_refused() -> None:
-    lines = (((0, 1), (0, 1), False, F(1)), ((0,), (0,), False, F(1)))
-    asked = Asked((1, 2), ((1, 2), (1, -1)), (1, 3), "sum", lines, None)
-    frame, block = problem_of(asked.text)
-    _, covariance = asked.best()
-    witness = witness_of(asked, covariance, [F(1, 2), F(1, 2)])
-    shown_of_noise(frame, block, witness)
-    first = witness["differences"][0]
-    wide, vectors = first["columns"]["shape"][0], witness["vectors"]
-    against = vectors | {"rows": [-v for v in vectors["rows"]]}
-    alone = {"requirement": 1, "mu": None, "columns": matrix_json(np.array([[1.0, 0.0]] * wide))}
-    off = alone | {"columns": matrix_json(np.array([[0.0, 1.0]] * wide))}
-    for forged in (
-        {"differences": [first | {"mu": "1/2"}]},  # the line allows more, and says so itself
-        {"differences": [first, first]},
-        {"differences": [alone]},  # that observer sees one output, and the vectors are about two
-        {"differences": [off]},  # nor does the other number move by that line
-        {"vectors": against},
-        {"scope": "sites"},
-        {"loss_weights": ["1", "1"]},
-        {"prices": ["1"]},
-    ):
-        with pytest.raises(Refused):
-            shown_of_noise(frame, block, witness | forged)
-    normal = asked.text.replace("(o, q) is 1.0-GDP", "(o, q) is (1, 1e-3)-DP")
-    frame, block = problem_of(normal)
-    only = witness | {"differences": [first | {"columns": matrix_json(np.array([[1.0, 0.0]] * wide))}]}
-    found = [
-        shown_of_noise(frame, block, only | {"differences": [only["differences"][0] | {"mu": mu}]})
-        for mu in ("0.5", "1")
-    ]
-    assert found[0] > found[1] > 0  # what is stated is at least what the line allows
-    for mu in (None, "0.3", "0"):
-        with pytest.raises(Refused):
-            shown_of_noise(frame, block, only | {"differences": [only["differences"][0] | {"mu": mu}]})

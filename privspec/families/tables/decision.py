@@ -28,10 +28,10 @@ from privspec.families.tables.system import (
     view_of,
 )
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table as Executed
 from privspec.kernel.tables import TableBound
-from privspec.kernel.tables_forms import Amount
+from privspec.kernel.tables_forms import Amount, Task
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
@@ -266,6 +266,11 @@ class SolvedTable(ABC):
         return read_frame(JsonNode(self.problem, "problem"))
 
     @cached_property
+    def task(self) -> Task:
+        """The problem's table as the kernel reads it, which refuses numbers of too many digits."""
+        return read(Task, self.frame.blocks[0])
+
+    @cached_property
     def executed(self) -> Executed:
         """What is executed as the kernel reads it."""
         table, exact = self.system.table, self.exact
@@ -274,8 +279,8 @@ class SolvedTable(ABC):
     @cached_property
     def exact_loss(self) -> Fraction:
         """The loss of the exact table."""
-        table, chosen = self.system.table, dict(self.scalars)
-        found: Fraction = table.loss.value(self.executed, table.weights(), chosen) + table.errors(self.executed, chosen)
+        task, chosen = self.task, dict(self.scalars)
+        found: Fraction = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
         return found
 
     @cached_property
@@ -288,7 +293,7 @@ class SolvedTable(ABC):
         """A bound on the loss of every table, rounded down, with its witness; None and nothing where none is proved."""
         best: tuple[float | None, dict[str, Any]] = None, {}
         for witness in self.witnesses():
-            bound = TableBound((), self.system.table, JsonNode(witness, "claims"))
+            bound = TableBound((), self.task, JsonNode(witness, "claims"))
             try:
                 found = float_down(bound.at(self.frame.obligations))
             except Refused:
