@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import exp
@@ -12,6 +12,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
@@ -23,6 +24,7 @@ from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import write
 from privspec.model.build import load_model
+from privspec.problem import linear_affine
 from privspec.problem.elaborate import elaborate
 from tests.kernel.test_worth_brute import FEW, MANY, NEAR, F, Matrix, Witness, tried
 
@@ -41,7 +43,7 @@ class Asked:
     """Numbers of one person each, in [0, width]; outputs that are sums of them; lines of mu-GDP about what is seen.
 
     `target` (outputs, inputs); `weights` of the errors; `lines`: what is seen, which inputs move, together or not, and
-    mu. `people`, each with such numbers: where there are several, outputs are sums over them, and each draws alone.
+    mu. `people`, each with such numbers, who may draw `alone`; `sums`: the outputs as they are written, else as sums.
     """
 
     widths: tuple[int, ...]
@@ -52,6 +54,7 @@ class Asked:
     priced: tuple[Fraction, Fraction] | None
     people: int = 1
     alone: bool = False
+    sums: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -62,6 +65,7 @@ class Asked:
         used = NAMES[: len(self.widths)]
         inputs = [f"  input {name}[person] in [0, {w}]" for name, w in zip(used, self.widths, strict=True)]
         sums = [" + ".join(f"({k}) * sum({name})" for k, name in zip(row, used, strict=True)) for row in self.target]
+        sums = list(self.sums) or sums
         one = "E[ ({} - ({}))^2 ]" if self.form in ("sum", "worst") else "E[ |{} - ({})| ]"
         drawn = OUTPUTS[: self.size]
         errors = [f"{w} * " + one.format(o, own) for w, o, own in zip(self.weights, drawn, sums, strict=True)]
@@ -190,12 +194,7 @@ def witness_of(asked: Asked, covariance: Matrix, shares: list[Fraction]) -> Witn
 
     Of a worst case errors share their weights, and sizes have those of squares: both by `shares`.
     """
-    target, weights, size = np.array(asked.target, float), [float(w) for w in asked.weights], asked.size
-    if asked.form != "sum":
-        weights = [
-            float(s) * (1 if asked.form == "sizes" else w if asked.form == "worst" else w * w * 2 / np.pi)
-            for s, w in zip(shares, weights, strict=True)
-        ]
+    target, weights, size = np.array(asked.target, float), weights_of(asked, shares), asked.size
     wanted = np.diag(weights)
     if asked.priced:
         wanted[0, 0] += float(asked.priced[0])
@@ -297,3 +296,361 @@ def test_forged_witnesses_of_noise_are_refused() -> None:
     for mu in (None, "0.3", "0"):
         with pytest.raises(Refused):
             shown_of_noise(frame, block, only | {"differences": [only["differences"][0] | {"mu": mu}]})
+
+
+# --- witnesses near the best: they show less, or are refused ---------------------------------------------------------
+
+
+def at_most(best: float, frame: Frame, block: Linear, witness: Witness) -> float | None:
+    """What a witness shows, which is no more than the best; None where it is refused."""
+    try:
+        found = shown_of_noise(frame, block, witness)
+    except Refused:
+        return None
+    assert found <= best + NEAR * (1 + abs(best))
+    return found
+
+
+def forged(witness: Witness, seed: int, much: float) -> list[Witness]:
+    """Witnesses near one: vectors and differences moved, with and without places that were empty, and no slack."""
+    dice, found = np.random.default_rng(seed), []
+
+    def moved(matrix: dict[str, Any], everywhere: bool) -> dict[str, Any]:
+        rows = np.array(matrix["rows"], float)
+        off = much * dice.standard_normal(len(rows))
+        off = off * (np.abs(rows).max() if everywhere and len(rows) else rows)
+        return matrix | {"rows": np.rint(rows + off).astype(np.int64).tolist()}
+
+    for everywhere in (False, True):
+        differences = [one | {"columns": moved(one["columns"], everywhere)} for one in witness["differences"]]
+        vectors = moved(witness["vectors"], everywhere)
+        found += [witness | {"vectors": vectors}, witness | {"differences": differences}]
+        found += [witness | {"vectors": vectors, "differences": differences, "slack": None}]
+    smaller = witness["vectors"] | {"rows": [int(v * (1 + much)) for v in witness["vectors"]["rows"]]}
+    found.append(witness | {"vectors": smaller})
+    if witness["slack"] is not None:
+        found.append(witness | {"slack": moved(witness["slack"], True)})
+    return found
+
+
+def tight_and_sound(asked: Asked, best: float, witness: Witness, seed: int, much: float) -> float:
+    """What share of the best a witness shows; neither it nor any near it shows more."""
+    frame, block = problem_of(asked.text)
+    found = at_most(best, frame, block, witness)
+    shown = [at_most(best, frame, block, one) for one in forged(witness, seed, much)]
+    assert found is not None and any(one is not None for one in shown)
+    return found / best
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+MUCH = st.sampled_from([1e-3, 0.05, 0.3, 1.0])
+FEWER = pytest.mark.parametrize("examples", [FEW // 2, pytest.param(MANY, marks=pytest.mark.slow)])
+
+
+def shares_of(draw: st.DrawFn, many: int) -> list[Fraction]:
+    """Shares above 0 that add up to one."""
+    parts = draw(st.lists(st.integers(1, 4), min_size=many, max_size=many))
+    return [F(part, sum(parts)) for part in parts]
+
+
+Forged = tuple[Asked, list[Fraction], int, float]
+
+
+@st.composite
+def three_outputs(draw: st.DrawFn) -> Forged:
+    asked = draw(asked_of_noise(outputs=3, forms=("sum", "sum", "worst")))
+    return asked, shares_of(draw, 3), draw(SEEDS), draw(MUCH)
+
+
+@FEWER
+def test_no_noise_in_three_outputs_is_below_what_traces_show(examples: int) -> None:
+    """Covariances of three outputs, of which observers may see one or two."""
+    reached = list[float]()
+
+    def holds(drawn: Forged) -> None:
+        asked, shares, seed, much = drawn
+        best, covariance = asked.best()
+        share = tight_and_sound(asked, best, witness_of(asked, covariance, shares), seed, much)
+        if asked.form == "sum" and asked.priced is None:
+            reached.append(share)
+
+    tried(examples, holds, three_outputs())
+    assert max(reached) > 0.999
+
+
+# --- vectors that are written through the target ---------------------------------------------------------------------
+
+
+def weights_of(asked: Asked, shares: list[Fraction]) -> list[float]:
+    """Of the squares that a proof is about: of a worst case errors share their weights, of sizes they have shares."""
+    if asked.form == "sum":
+        return [float(w) for w in asked.weights]
+    each = {"sizes": lambda _: 1.0, "worst": float, "worst sizes": lambda w: w * w * 2 / np.pi}[asked.form]
+    return [float(share) * each(w) for share, w in zip(shares, asked.weights, strict=True)]
+
+
+def through_inputs(asked: Asked, shares: list[Fraction], witness: Witness) -> Witness:
+    """The same vectors as images of numbers of the inputs: Z = w E T X, with what X' (E T)' w (E T) X misses of 1."""
+    target, weights = np.array(asked.target, float), weights_of(asked, shares)
+    if asked.priced:
+        target, weights = np.vstack([target, target[:1]]), [*weights, float(asked.priced[0])]
+    image = np.sqrt(np.array(weights))[:, None] * target
+    given = witness["vectors"]
+    vectors = np.linalg.pinv(image) @ (np.array(given["rows"], float).reshape(given["shape"]) / FINEST)
+    gram = vectors.T @ image.T @ image @ vectors
+    values, axes = np.linalg.eigh(np.eye(len(gram)) - gram)
+    slack = matrix_json(axes * np.sqrt(np.maximum(values, 0.0)))
+    return witness | {"scope": "inputs", "vectors": matrix_json(vectors), "slack": slack}
+
+
+@st.composite
+def seen_by_all(draw: st.DrawFn) -> Forged:
+    outputs = draw(st.integers(2, 3))
+    forms = FORMS if outputs == 2 else CONVEX
+    asked = draw(asked_of_noise(outputs, hidden=False, forms=forms))
+    return asked, shares_of(draw, outputs), draw(SEEDS), draw(MUCH)
+
+
+@FEWER
+def test_no_noise_is_below_what_vectors_through_the_target_show(examples: int) -> None:
+    reached = list[float]()
+
+    def holds(drawn: Forged) -> None:
+        asked, shares, seed, much = drawn
+        best, covariance = asked.best()
+        witness = through_inputs(asked, shares, witness_of(asked, covariance, shares))
+        share = tight_and_sound(asked, best, witness, seed, much)
+        if asked.form == "sum" and asked.priced is None:
+            reached.append(share)
+
+    tried(examples, holds, seen_by_all())
+    assert max(reached) > 0.999
+
+
+# --- noise at sites --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Noise at sites alone, of any variance at each: the outputs are `shown` (outputs, sites) of sums of inputs."""
+
+    asked: Asked
+    shown: tuple[tuple[int, ...], ...]
+    sums: tuple[tuple[int, ...], ...]
+
+    @property
+    def text(self) -> str:
+        names = ["s", "t", "u"][: len(self.sums)]
+        used = NAMES[: len(self.asked.widths)]
+        background = [
+            f"  {name} = " + " + ".join(f"({k}) * sum({one})" for k, one in zip(row, used, strict=True))
+            for name, row in zip(names, self.sums, strict=True)
+        ]
+        own = [" + ".join(f"({k}) * {name}" for k, name in zip(row, names, strict=True)) for row in self.shown]
+        text = replace(self.asked, sums=tuple(own)).text
+        text = text.replace("  output o", "".join(f"  intermediate {name}\n" for name in names) + "  output o", 1)
+        text = text.replace("loss:", "\n".join(["background:", *background, "loss:"]), 1)
+        return text + f"options:\n  noise at {', '.join(names)}\n"
+
+    def best(self) -> tuple[float, Matrix]:
+        """The least loss that a search over the variances finds, and these."""
+        shown, asked = np.array(self.shown, float), self.asked
+
+        def scaled(x: Matrix) -> Matrix:
+            variances = np.exp(np.clip(x, -20.0, 20.0))
+            return variances * asked.needed(shown @ np.diag(variances) @ shown.T)
+
+        def loss(x: Matrix) -> float:
+            return asked.loss(shown @ np.diag(scaled(x)) @ shown.T)
+
+        starts = [np.zeros(len(self.sums)), np.linspace(-1.0, 1.0, len(self.sums))]
+        found = [minimize(loss, x, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}) for x in starts]
+        least = min(found, key=lambda one: float(one.fun))
+        return float(least.fun), scaled(least.x)
+
+    def witness(self, variances: Matrix, shares: list[Fraction]) -> Witness:
+        """For each line, p z z' of what it allows no more of, so that noise at every site is worth what it costs."""
+        shown, target, asked = np.array(self.shown, float), np.array(self.asked.target, float), self.asked
+        covariance, weights = shown @ np.diag(variances) @ shown.T, weights_of(asked, shares)
+        costs = np.array(weights) @ shown**2
+        columns, vectors, owner = [], [], []
+        for k, (seen, *_) in enumerate(asked.lines):
+            rows = list(seen)
+            for d in asked.moves(k):
+                z = np.zeros(asked.size)
+                z[rows] = np.linalg.solve(covariance[np.ix_(rows, rows)], (target @ d)[rows])
+                columns.append(d)
+                vectors.append(z)
+                owner.append(k)
+        p, _ = nnls(np.array([(shown.T @ z) ** 2 for z in vectors]).T, costs)
+        kept = [i for i in range(len(p)) if p[i] > 1e-9]
+        differences = []
+        for k in sorted({owner[i] for i in kept}):
+            own = np.array([columns[i] * p[i] ** 0.5 for i in kept if owner[i] == k])
+            differences.append({"requirement": k, "mu": None, "columns": matrix_json(own)})
+        return {
+            "scope": "sites",
+            "loss_weights": None if asked.form == "sum" else [str(share) for share in shares],
+            "prices": None,
+            "differences": differences,
+            "vectors": matrix_json(np.array([np.array(vectors[i]) * p[i] ** 0.5 for i in kept]).T),
+            "slack": None,
+        }
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[Placed, list[Fraction], int, float]:
+    asked = replace(draw(asked_of_noise(forms=("sum", "sum", "worst"))), priced=None)
+    sites = draw(st.integers(2, 3))
+
+    def rows(many: int, wide: int) -> tuple[tuple[int, ...], ...]:
+        row = st.lists(st.integers(-2, 2), min_size=wide, max_size=wide).filter(any).map(tuple)
+        return tuple(draw(row) for _ in range(many))
+
+    shown, sums = rows(2, sites), rows(sites, len(asked.widths))
+    assume(np.linalg.matrix_rank(np.array(shown)) == 2 and all(any(column) for column in zip(*shown, strict=True)))
+    target = np.array(shown) @ np.array(sums)
+    assume(all(any(row) for row in target.tolist()))
+    asked = replace(asked, target=tuple(map(tuple, target.tolist())))
+    return Placed(asked, shown, sums), shares_of(draw, 2), draw(SEEDS), draw(MUCH)
+
+
+@FEWER
+def test_no_noise_at_sites_is_below_what_traces_show(examples: int) -> None:
+    reached = list[float]()
+
+    def holds(drawn: tuple[Placed, list[Fraction], int, float]) -> None:
+        site, shares, seed, much = drawn
+        best, variances = site.best()
+        frame, block = problem_of(site.text)
+        witness = site.witness(variances, shares)
+        found = at_most(best, frame, block, witness)
+        assert found is not None
+        for one in forged(witness, seed, much):
+            at_most(best, frame, block, one)
+        if site.asked.form == "sum":
+            reached.append(found / best)
+
+    tried(examples, holds, placed())
+    assert max(reached) > 0.999
+
+
+# --- noise that each party draws alone -------------------------------------------------------------------------------
+
+
+@st.composite
+def parties(draw: st.DrawFn) -> tuple[Asked, bool, int, float]:
+    """Parties with one or two numbers each; whether those who count alike are told as a class."""
+    asked = draw(asked_of_noise(hidden=False, forms=("sum",)))
+    asked = replace(asked, priced=None, people=draw(st.integers(1, 3)), alone=True)
+    return asked, draw(st.booleans()), draw(SEEDS), draw(MUCH)
+
+
+def as_parties(asked: Asked, witness: Witness, frame: Frame, block: Linear) -> Witness:
+    """The witness of one party for all of them, or for the one that stands for its class."""
+    names = len(asked.widths)
+    people = block.inputs // names
+    assert people in (1, asked.people)
+
+    def spread(matrix: dict[str, Any], more: Matrix) -> dict[str, Any]:
+        rows = np.array(matrix["rows"], float).reshape(matrix["shape"]) / FINEST
+        return matrix_json(np.kron(rows, more))
+
+    each = np.eye(people)
+    differences = [one | {"columns": spread(one["columns"], each)} for one in witness["differences"]]
+    own = each if witness["scope"] == "messages" else np.ones((1, people))
+    vectors = [spread(columns_of(witness, k), own) for k in range(len(differences))]
+    rows = [np.array(one["rows"]).reshape(one["shape"]) for one in vectors]
+    return witness | {"differences": differences, "vectors": vectors[0] | joined(rows)}
+
+
+def columns_of(witness: Witness, k: int) -> dict[str, Any]:
+    """The vectors that stand for the differences of one line."""
+    sizes = [one["columns"]["shape"][0] for one in witness["differences"]]
+    first, matrix = sum(sizes[:k]), witness["vectors"]
+    rows = np.array(matrix["rows"]).reshape(matrix["shape"])[:, first : first + sizes[k]]
+    return matrix | joined([rows])
+
+
+def joined(parts: list[Matrix]) -> dict[str, Any]:
+    whole = np.hstack(parts)
+    return {"shape": list(whole.shape), "rows": whole.ravel().tolist()}
+
+
+def messages_of(asked: Asked) -> tuple[float, Witness]:
+    """The least loss of noise on each number of one party, as a search finds it, and its dual point."""
+    target = np.array(asked.target, float)
+    costs = np.array(asked.weights, float) @ target**2
+    used = costs > 0
+    moves = [(k, d) for k in range(len(asked.lines)) for d in asked.moves(k)]
+    limits = [float(asked.lines[k][-1]) ** 2 for k, _ in moves]
+
+    def scaled(x: Matrix) -> Matrix:
+        variances = np.where(used, np.exp(np.clip(x, -20.0, 20.0)), 1e12)
+        return variances * max(np.sum(d**2 / variances) / limit for (_, d), limit in zip(moves, limits, strict=True))
+
+    found = minimize(
+        lambda x: float((costs * scaled(x))[used].sum()), np.zeros(len(costs)), method="Nelder-Mead",
+        options={"xatol": 1e-8, "fatol": 1e-11},
+    )  # fmt: skip
+    variances = scaled(found.x)
+    vectors = [np.where(used, d / variances, 0.0) for _, d in moves]
+    p, _ = nnls(np.array([z**2 for z in vectors]).T, costs)
+    kept = [i for i in range(len(p)) if p[i] > 1e-9]
+    differences = []
+    for k in sorted({moves[i][0] for i in kept}):
+        own = np.array([moves[i][1] * p[i] ** 0.5 for i in kept if moves[i][0] == k])
+        differences.append({"requirement": k, "mu": None, "columns": matrix_json(own)})
+    witness = {
+        "scope": "messages",
+        "loss_weights": None,
+        "prices": None,
+        "differences": differences,
+        "vectors": matrix_json(np.array([vectors[i] * p[i] ** 0.5 for i in kept]).T),
+        "slack": None,
+    }
+    return float((costs * variances)[used].sum()), witness
+
+
+@pytest.mark.parametrize("scope", ["messages", "parties"])
+@FEWER
+def test_no_noise_of_parties_is_below_what_traces_show(
+    examples: int, scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each sends is hidden by its own noise: in each of its numbers, or of any covariance in the answers."""
+    reached = list[float]()
+
+    def holds(drawn: tuple[Asked, bool, int, float]) -> None:
+        asked, classes, seed, much = drawn
+        monkeypatch.setattr(linear_affine, "FROM", 1 if classes else 512)
+        frame, block = problem_of(asked.text)
+        if scope == "messages":
+            best, witness = messages_of(asked)
+        else:
+            best, covariance = asked.best()
+            witness = witness_of(asked, covariance, shares=[])
+            witness |= {"scope": "parties", "slack": None}
+        whole, best = as_parties(asked, witness, frame, block), best * asked.people
+        found = at_most(best, frame, block, whole)
+        assert found is not None
+        for one in forged(whole, seed, much):
+            at_most(best, frame, block, one)
+        reached.append(found / best)
+
+    tried(examples, holds, parties())
+    assert max(reached) > 0.999
+
+
+def test_vectors_of_one_party_are_not_about_what_others_hold() -> None:
+    asked = Asked((1,), ((1,), (1,)), (1, 2), "sum", (((0, 1), (0,), False, F(1)),), None, people=2, alone=True)
+    frame, block = problem_of(asked.text)
+    both = {"requirement": 0, "mu": None, "columns": matrix_json(np.array([[0.5, 0.5]]))}
+    witness = {"scope": "parties", "loss_weights": None, "prices": None, "differences": [both], "slack": None}
+    with pytest.raises(Refused, match="several of them hold"):
+        shown_of_noise(frame, block, witness | {"vectors": matrix_json(np.array([[0.5], [0.5]]))})
+    curator = problem_of(replace(asked, alone=False).text)
+    own = witness | {"differences": [both | {"columns": matrix_json(np.array([[1.0, 0.0]]))}]}
+    for scope, rows in (("parties", 2), ("messages", 2)):
+        with pytest.raises(Refused):
+            vectors = matrix_json(np.full((rows, 1), 0.5))
+            shown_of_noise(*curator, own | {"scope": scope, "vectors": vectors})
