@@ -251,7 +251,7 @@ def cell_fact(plan: Stated, context: Context) -> CellFact:
         family=plan.mechanism.family,
         released=frozenset(cells.outputs),
         block=block,
-        rows=tuple(tuple(Fraction(chance, cells.total) for chance in row) for row in cells.rows),
+        rows=tuple(tuple(Fraction(chance, cells.term.whole) for chance in row) for row in cells.term.rows),
         error_size=typical(plan, block.weight, squared=block.power == 2),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
         local=context.trust == NOBODY.name,

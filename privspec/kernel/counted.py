@@ -88,7 +88,7 @@ def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, 
     every, seen = executed.task.compared[number].every(), table.seen(table.view(line.seen))
     if 2 * len(every) * len(seen[0]) > LOOKED_AT or executed.task.rounds is not None:
         return None
-    return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.denominator)
+    return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.whole)
 
 
 def _of_votes(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:

@@ -22,6 +22,7 @@ from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
@@ -137,30 +138,18 @@ class CellBlock:
 
 @frozen
 class Cells(OneOutput):
-    """What is executed: the cell of the number picks a row; `rows` are whole numbers of one sum, `total`."""
+    """What is executed: the cell of the number picks a row of the table."""
 
     block: CellBlock
-    rows: tuple[tuple[int, ...], ...]
-    total: int
+    term: Table
 
     def loss(self) -> Fraction:
         """By the law of the number, or at the worst one: within a cell it is convex in the number."""
         block = self.block
         if block.costs is not None:
-            pairs = zip(self.rows, block.costs.rows, strict=True)
-            whole = sum(chance * cost for row, costs in pairs for chance, cost in zip(row, costs, strict=True))
-            return block.weight * block.costs.unit * whole / self.total
-        worst = max(
-            sum(chance * error for chance, error in zip(row, block.errors(number), strict=True))
-            for cell, row in enumerate(self.rows)
-            for number in block.ends[cell : cell + 2]
-        )
-        return block.weight * worst / self.total
-
-    @property
-    def term(self) -> Table:
-        """A report of the cell, as a row of a table."""
-        return Table(self.rows, self.total, ((self.block.output, tuple(range(len(self.block.values)))),))
+            return block.weight * block.costs.unit * sum(self.term.means(block.costs.rows))
+        sides = (map(block.errors, side) for side in (block.ends[:-1], block.ends[1:]))
+        return block.weight * max(error for side in sides for error in self.term.means(side))
 
     @property
     def change(self) -> Rows:
@@ -177,11 +166,7 @@ def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
     found = read(CellBlock, block)
     family, table = mechanism.fields("family", "table")
     family.same("cells")
-    drawn = table.array(found.cells, len(found.values))
-    rows = tuple(map(tuple, drawn.rows))
-    if any(min(row) < 0 or sum(row) * drawn.unit != 1 for row in rows):
-        raise table.wrong("has a row that is no law: its chances do not add up to one")
-    return Cells(found, rows, sum(rows[0]))
+    return Cells(found, table_of(table.array(found.cells, len(found.values)), found.output))
 
 
 def lower_bound(block: CellBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:

@@ -27,6 +27,7 @@ from privspec.kernel.core.problem import (
     read_guarantees,
 )
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
@@ -340,14 +341,10 @@ def changed(unit: Unit, records: int | None) -> Records:
 
 @frozen
 class Listed(OneOutput):
-    """What is executed: the law of the answers at every table of counts, in whole numbers of one sum, `total`.
-
-    Tables are those of `tables_of`, in their order.
-    """
+    """What is executed: the law of the answers at every table of counts; these are as in `tables_of`."""
 
     block: Selected
-    laws: tuple[tuple[int, ...], ...]
-    total: int
+    term: Table
     drops: bool
 
     @property
@@ -357,11 +354,6 @@ class Listed(OneOutput):
     @property
     def kept(self) -> None:
         """All records count: how many there are is public."""
-
-    @property
-    def term(self) -> Table:
-        """The answer, by the table of counts."""
-        return Table(self.laws, self.total, ((self.block.output, tuple(range(self.block.size))),))
 
     def change(self, unit: Unit) -> Compared:
         """The tables that one unit leads to from each other, so many records at once."""
@@ -376,10 +368,7 @@ class Listed(OneOutput):
 
     def loss(self) -> Fraction:
         """By the law of the records, or at the worst table."""
-        means = [
-            sum((chance * cost for chance, cost in zip(law, self.block.costs(table), strict=True)), ZERO) / self.total
-            for table, law in zip(tables_of(self.block), self.laws, strict=True)
-        ]
+        means = self.term.means(map(self.block.costs, tables_of(self.block)))
         if self.block.cost.worst:
             return self.block.cost.weight * max(means)
         weights = self.block.weights()
@@ -459,7 +448,7 @@ def of_tables(block: Selected, witness: JsonNode) -> Multipliers:
     for pair in pairs.items():
         one, other, answer, size = pair.items(4)
         i, j, r = one.integer(0, many - 1), other.integer(0, many - 1), answer.integer(0, block.size - 1)
-        if size.double() < 0 or sum(map(abs, map(int.__sub__, tables[i], tables[j]))) != 2:
+        if size.double() < 0 or apart(tables[i], tables[j]) != 1:
             raise pair.wrong("is about tables that are no neighbours, or has a multiplier below 0")
         found.append((i, j, r, multiplier(size.double() * float(block.cost.weight))))
     return Multipliers(block, tuple(found), tuple(shares))
@@ -509,11 +498,7 @@ def read_drawn(block: JsonNode, mechanism: JsonNode, frame: Frame) -> Drawn | Li
     said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}
     if isinstance(mechanism.value, dict) and mechanism.value.get("family") == "table":
         (table,) = mechanism.stating(said | {"family": "table"}, "table")
-        drawn = table.array(len(tables_of(found)), found.size)
-        laws = tuple(map(tuple, drawn.rows))
-        if any(min(law) < 0 or sum(law) * drawn.unit != 1 for law in laws):
-            raise table.wrong("has a law whose chances do not add up to one")
-        return Listed(found, laws, sum(laws[0]), drops)
+        return Listed(found, table_of(table.array(len(tables_of(found)), found.size), found.output), drops)
     family, base, aim, more = mechanism.stating(said, "family", "base", "target", "handicap")
     name, number = family.one_of("exponential", "permute_and_flip"), base.exact(1)
     if number.numerator > FINEST:
@@ -564,7 +549,8 @@ class SelectionRules(Rules):
         each = f", for each of {block.groups} groups" if block.by else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
         allowed = not block.families or drawn.family in block.families
-        words = f"{len(drawn.laws)} laws" if isinstance(drawn, Listed) else f"each step has the chance {1 / drawn.base}"
+        listed = isinstance(drawn, Listed)
+        words = f"{len(drawn.term.rows)} laws" if listed else f"each step has the chance {1 / drawn.base}"
         case.says("law", allowed, f"{drawn.family}: {words}")
         for one in read_guarantees(case.guarantees, case.frame):
             lines.append(promised(drawn, one))

@@ -12,9 +12,10 @@ from math import ceil, floor
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen, read
-from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
+from privspec.kernel.core.tables import Compared, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.terms import Table
 from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
 
@@ -69,8 +70,7 @@ class Tables(PriceableRules):
         law, scalars, laws, rounds = case.mechanism.stating(
             known, "probabilities", "scalars", "laws", optional=("rounds",)
         )
-        numerators, whole = read_law(law, task.shape)
-        table = Table(task.outputs, task.places, numerators, whole)
+        table = task.table(*read_law(law, task.shape))
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
         chosen = chosen_numbers(case, task, scalars, laws)
         guarantees = judge(case, table, task.compared, chosen)
@@ -178,7 +178,7 @@ def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[in
 
 def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
-    table = Table(task.outputs, task.places, [], 1)
+    table = task.table((), 1)
     found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
     for compared, one in zip(task.compared, lines, strict=True):
         measure, (epsilon, slack) = one.measure.of, (ZERO, ZERO)

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from privspec.kernel.core.numbers import BITS, ZERO
 from privspec.kernel.core.reading import Grid, Refused, Size, frozen
-from privspec.kernel.core.tables import Compared, Table, triples
+from privspec.kernel.core.tables import Compared, triples
 from privspec.kernel.divergences import Curved
 from privspec.kernel.rules import PAIRS
+from privspec.kernel.terms import Table
 
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
@@ -59,7 +60,7 @@ class Contrast:
                     most += max(0, gains[v])
                 else:
                     gains[first] += max(0, gains[v])
-            found[a, b] = Fraction(most, table.denominator)
+            found[a, b] = Fraction(most, table.whole)
         return found
 
     def fits(self, pair: Pair, multipliers: dict[int, int]) -> bool:
@@ -71,15 +72,14 @@ class Contrast:
 
 def by_row(table: Table, costs: Grid | None, variations: tuple[Variation, ...] = ()) -> list[Fraction]:
     """The average cost of a draw, row by row, and total variations between the value drawn and a law of the row."""
-    found, whole = [ZERO] * len(table.numerators), table.denominator
+    found = [ZERO] * len(table.rows)
     if costs is not None:
-        pairs = zip(table.numerators, costs.rows, strict=True)
-        found = [costs.unit / whole * sum(n * cost for n, cost in zip(*pair, strict=True)) for pair in pairs]
+        found = [costs.unit * mean for mean in table.means(costs.rows)]
     for one in variations:
         for row, (mass, law) in enumerate(zip(table.seen(one.values), one.laws, strict=True)):
             chances = law.values()
             every = zip(mass + [0] * (len(chances) - len(mass)), chances, strict=True)
-            gaps = (Fraction(n, whole) - chance for n, chance in every)
+            gaps = (Fraction(n, table.whole) - chance for n, chance in every)
             found[row] += one.weight * sum((gap for gap in gaps if gap > 0), ZERO)
     return found
 
@@ -331,6 +331,10 @@ class Task:
         """Rows and columns."""
         return len(self.rows), len(self.columns)
 
+    def table(self, rows: tuple[tuple[int, ...], ...], whole: int) -> Table:
+        """What is drawn by these laws."""
+        return Table(rows, whole, tuple(zip(self.outputs, self.places, strict=True)))
+
     def weights(self) -> list[Fraction]:
         """The law of rows; empty without one."""
         return [] if self.prior is None else self.prior.values()
@@ -365,7 +369,7 @@ class Task:
         alpha = self.estimates.alpha
         for weight, one in zip(self.estimates.weights, self.moments(alpha), strict=True):
             share = sum((value * chosen[name] for name, value in one.h.items()), ZERO)
-            for p, row, truth in zip(self.weights(), table.numerators, one.t, strict=True):
-                squares = ((value - share - chosen[alpha] * truth) ** 2 for value in one.g)
-                total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), ZERO)
-        return total / (chosen[alpha] ** 2 * table.denominator)
+            squares = ([(value - share - chosen[alpha] * truth) ** 2 for value in one.g] for truth in one.t)
+            errors = zip(self.weights(), table.means(squares), strict=True)
+            total += weight * sum((p * error for p, error in errors), ZERO)
+        return total / chosen[alpha] ** 2

@@ -8,6 +8,7 @@ term, and is refused by whoever reads it.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 
 from flint import fmpq_mat
@@ -67,9 +68,30 @@ class Table:
     def __post_init__(self) -> None:
         width = {len(row) for row in self.rows} | {len(shown) for _, shown in self.places}
         if len(width) != 1 or any(min(row) < 0 or sum(row) != self.whole for row in self.rows):
-            raise Refused("has a row that is no law of its columns")
+            raise Refused("has a row that is no law of its columns: its chances do not add up to one")
 
     public = False
+
+    def view(self, seen: Collection[str]) -> list[int]:
+        """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
+        view = [0] * len(self.places[0][1])
+        for name, places in self.places:
+            if name in seen:
+                view = [number * (max(places) + 1) + place for number, place in zip(view, places, strict=True)]
+        return view
+
+    def seen(self, view: Sequence[int]) -> list[list[int]]:
+        """The numerators of what is seen: columns that look alike are one."""
+        found = [[0] * (max(view) + 1) for _ in self.rows]
+        for merged, row in zip(found, self.rows, strict=True):
+            for place, numerator in zip(view, row, strict=True):
+                merged[place] += numerator
+        return found
+
+    def means(self, costs: Iterable[Sequence[Fraction | int]]) -> list[Fraction]:
+        """The average cost of a draw, row by row, of the costs of the columns."""
+        pairs = zip(self.rows, costs, strict=True)
+        return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / self.whole for pair in pairs]
 
     @property
     def outputs(self) -> frozenset[str]:

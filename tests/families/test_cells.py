@@ -110,7 +110,7 @@ def test_draws_have_the_law_of_their_cell():
     cells = CellMechanism.of_plan(plan).executed
     for number in (0.3, 3.0, 9.99, 40.0):
         drawn = simulate(plan, 4000, 3, base={"hours": [number]})[:, 0]
-        row = np.array(cells.rows[cells.block.cell(min(number, 10))], dtype=float) / cells.total
+        row = np.array(cells.term.rows[cells.block.cell(min(number, 10))], dtype=float) / cells.term.whole
         counts = np.array([(drawn == float(value)).sum() for value in cells.block.values])
         assert stats.chisquare(counts, row * len(drawn)).pvalue > ALARM
     release = run(plan, {"hours": np.array([0.5, 9.5] * 50)}, randomness=SimulationRandomness(1))

@@ -109,7 +109,7 @@ def test_any_multipliers_are_a_bound():
 def test_rows_are_exact_and_spend_the_epsilon():
     found = plan(epsilon="0.7", loss="worst[ |z - x| ]")
     cells = read_cells(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
-    assert all(sum(row) == cells.total for row in cells.rows)
+    assert all(sum(row) == cells.term.whole for row in cells.term.rows)
     assert 0.7 - 1e-9 < cells.epsilon() <= Fraction(7, 10)
     assert cells.block.cell(Fraction(1, 8)) == 1
     assert (cells.block.cell(Fraction(-1)), cells.block.cell(Fraction(2))) == (0, cells.block.cells - 1)

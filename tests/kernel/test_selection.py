@@ -12,7 +12,8 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.exponential import Target, epsilon_up, ratio_up, steps_of
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import (
@@ -453,7 +454,7 @@ def test_laws_of_tables_count_records_as_mechanisms_do():
     block = read(Selected, JsonNode(plan["problem"]["blocks"][0], "block"))
     assert isinstance(block.score, Ranks)
     assert len(tables_of(block)) == 15
-    even = Listed(block, tuple((1, 1, 1) for _ in range(15)), 3, drops=False)
+    even = Listed(block, table_of(Grid((15, 3), Fraction(1, 3), (1,) * 45), "m"), drops=False)
     assert epsilon_of_unit(even, REPLACING) == 0
     with pytest.raises(Refused):
         tables_of(block_of(30, Fraction(1, 2), 40))

@@ -155,7 +155,7 @@ def test_plans_hold(name: str) -> None:
     assert report.kernel is not None
     table = report.kernel.mechanism.table  # type: ignore[attr-defined]
     stated = plan_of(name)["mechanism"]["probabilities"]
-    assert [[Fraction(n, table.denominator) for n in row] for row in table.numerators] == [
+    assert [[Fraction(n, table.whole) for n in row] for row in table.rows] == [
         [Fraction(p) for p in row] for row in stated
     ]
 

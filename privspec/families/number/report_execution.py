@@ -370,9 +370,9 @@ class CellMechanism(Reports[Cells, list[int]]):
         block = self.executed.block
         if block.party is not None:
             return None
-        ends, rows = [show(end) for end in block.ends], self.executed.rows
+        ends, rows = [show(end) for end in block.ends], self.executed.term.rows
         # neighbours whose chances differ by what rounding leaves are one value
-        total = self.executed.total
+        total = self.executed.term.whole
         same = [max(abs(a - b) for a, b in zip(*pair, strict=True)) * ALIKE <= total for pair in pairwise(rows)]
         starts = [0, *(cell for cell, alike in enumerate(same, 1) if not alike)]
         names = [f"{ends[cell]} to {ends[after]}" for cell, after in pairwise((*starts, block.cells))]
@@ -393,7 +393,7 @@ class CellSecret(BlockSecret[CellMechanism, list[int]]):
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The reports, each drawn from the row of its cell."""
         cells = self.mechanism.executed
-        laws = [RowLaw.of(row, cells.total) for row in cells.rows]
+        laws = [RowLaw.of(row, cells.term.whole) for row in cells.term.rows]
         values = np.array([float(value) for value in cells.block.values])
         return np.take(values, draw_each(laws, np.array(self.content), randomness))
 

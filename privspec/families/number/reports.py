@@ -39,6 +39,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.core.reading import Grid, JsonNode
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.points import CLASSES as ONE_LAW
 from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached, read_points
 from privspec.kernel.points import NOTE as POINTS_NOTE
@@ -201,10 +202,8 @@ def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -
 
 def as_cells(block: CellBlock, rows: Rows) -> Cells:
     """The rows in whole numbers of one sum."""
-    table = exact_grid([chance for row in rows for chance in row], (len(rows), len(block.values)))
-    wide = len(block.values)
-    whole = tuple(table.entries[i : i + wide] for i in range(0, len(table.entries), wide))
-    return Cells(block, whole, sum(whole[0]))
+    laws = exact_grid([chance for row in rows for chance in row], (len(rows), len(block.values)))
+    return Cells(block, table_of(laws, block.output))
 
 
 def _beside_cells(system: System) -> Iterator[Alternative]:
@@ -219,8 +218,8 @@ def _beside_cells(system: System) -> Iterator[Alternative]:
 def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
     """The rows as they stand in the plan, with what they guarantee."""
     block, ratio = cells.block, cells.epsilon() or Fraction(0)
-    entries = tuple(entry for row in cells.rows for entry in row)
-    table = Grid((block.cells, len(block.values)), Fraction(1, cells.total), entries)
+    entries = tuple(entry for row in cells.term.rows for entry in row)
+    table = Grid((block.cells, len(block.values)), Fraction(1, cells.term.whole), entries)
     guarantees = [promised(line, number, ratio, CELLS_NOTE) for number, line in enumerate(model.requirements)]
     return {"mechanism": {"family": "cells", "table": array(table)}, "guarantees": guarantees}
 

@@ -178,7 +178,8 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
         drawn = self.mechanism.executed
         if isinstance(drawn, Listed):
             tables = tables_of(drawn.block)
-            return [RowLaw.of(drawn.laws[tables.index(tuple(counts))], drawn.total).draw for counts in self.content]
+            table = drawn.term
+            return [RowLaw.of(table.rows[tables.index(tuple(counts))], table.whole).draw for counts in self.content]
         every = (drawn.scores(list(counts)) for counts in self.content)
         lottery = Lottery(BY_NAME[drawn.family], drawn.base)
         return [sampler(lottery, [Fraction(-one) for one in steps]) for steps in every]

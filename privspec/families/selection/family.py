@@ -34,6 +34,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
@@ -96,7 +97,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     found = listed_laws(costs, given, pairs, float(exp_down(epsilon)) * (1 - 1e-13))
     for share in MIXED:
         laws = exact(found.laws * (1 - share) + share / block.size)
-        made = Listed(block, laws, 1 << PLACES, drops)
+        made = Listed(block, table_of(laws, block.output), drops)
         if all(keeps(made, one) for one in lines):
             places = np.argwhere(found.multipliers > 0)
             rows = [[*map(int, pairs[m]), int(r), float(found.multipliers[m, r])] for m, r in places]
@@ -105,14 +106,14 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     return None
 
 
-def exact(laws: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
+def exact(laws: NDArray[np.float64]) -> Grid:
     """The laws in whole numbers of the sum 2^PLACES: what rounding leaves goes to the likeliest answer."""
-    found = []
+    found = list[int]()
     for law in laws.tolist():
         whole = [int(Fraction(chance) * (1 << PLACES)) for chance in law]
         whole[whole.index(max(whole))] += (1 << PLACES) - sum(whole)
-        found.append(tuple(whole))
-    return tuple(found)
+        found += whole
+    return Grid(laws.shape, Fraction(1, 1 << PLACES), tuple(found))
 
 
 # --- the family -----------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ class Tried:
     def name(self) -> str:
         """In a few words."""
         if isinstance(self.drawn, Listed):
-            return f"a table of {len(self.drawn.laws)} laws"
+            return f"a table of {len(self.drawn.term.rows)} laws"
         target, score = self.drawn.target, self.drawn.block.score
         aside = "" if target is None or not isinstance(score, Ranks) or not target.offset else _aside(target.offset)
         return f"{NAMES[self.drawn.family]}{aside}{', weighed by the law' if self.drawn.handicap else ''}"
@@ -524,8 +525,8 @@ def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
     block = system.block
     mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
     if isinstance(drawn, Listed):
-        flat = tuple(entry for law in drawn.laws for entry in law)
-        mechanism["table"] = array(Grid((len(drawn.laws), block.size), Fraction(1, drawn.total), flat))
+        flat = tuple(entry for law in drawn.term.rows for entry in law)
+        mechanism["table"] = array(Grid((len(drawn.term.rows), block.size), Fraction(1, drawn.term.whole), flat))
     else:
         target = None if drawn.target is None else write(drawn.target)
         mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}

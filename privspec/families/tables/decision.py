@@ -29,9 +29,9 @@ from privspec.families.tables.system import (
 )
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.core.tables import Table as Executed
 from privspec.kernel.tables import TableBound
 from privspec.kernel.tables_forms import Amount, Task
+from privspec.kernel.terms import Table as Executed
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
@@ -273,8 +273,7 @@ class SolvedTable(ABC):
     @cached_property
     def executed(self) -> Executed:
         """What is executed as the kernel reads it."""
-        table, exact = self.system.table, self.exact
-        return Executed(table.outputs, table.places, list(map(list, exact.numerators)), exact.denominator)
+        return self.system.table.table(self.exact.numerators, self.exact.denominator)
 
     @cached_property
     def exact_loss(self) -> Fraction:

@@ -14,7 +14,7 @@ from privspec.families.voting.family import beside_others, ranked
 from privspec.families.voting.plans import calibrated, judge
 from privspec.families.voting.profiles import Averages
 from privspec.families.voting.rules import NOTE, RULES, Property, gains, lower, spoken
-from privspec.kernel.core.tables import Table as Drawn
+from privspec.kernel.terms import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
@@ -69,8 +69,8 @@ def _misses(decision: SolvedTable, target: AccuracyTarget, lottery: Lottery, poi
     bound, order = votes.limit, [points.alternatives.index(item) for item in items]
     every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
     whole = lcm(*(chance.denominator for law in every for chance in law))
-    rows = [[int(law[order[a]] * whole) for a in votes.winners] for law in every]
-    most = max([Fraction(0), *votes.contrast().gaps(Drawn((), (), rows, whole)).values()])
+    rows = tuple(tuple(int(law[order[a]] * whole) for a in votes.winners) for law in every)
+    most = max([Fraction(0), *votes.contrast().gaps(Drawn(rows, whole, ())).values()])
     return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
 
 

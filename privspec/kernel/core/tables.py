@@ -5,7 +5,7 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from fractions import Fraction
 from math import lcm
 
@@ -16,42 +16,10 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
 from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.rules import PAIRS, derive
-from privspec.kernel.terms import Table as Drawn
+from privspec.kernel.terms import Table
 
 DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
-
-
-@frozen
-class Table:
-    """What is executed: numerators (rows, columns) over `denominator`; for each output its value's number by column."""
-
-    outputs: tuple[str, ...]
-    places: tuple[tuple[int, ...], ...]
-    numerators: list[list[int]]
-    denominator: int
-
-    @property
-    def term(self) -> Drawn:
-        """The table as the rules see it."""
-        places = tuple(zip(self.outputs, self.places, strict=True))
-        return Drawn(tuple(map(tuple, self.numerators)), self.denominator, places)
-
-    def view(self, seen: Collection[str]) -> list[int]:
-        """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
-        view = [0] * len(self.places[0])
-        for name, places in zip(self.outputs, self.places, strict=True):
-            if name in seen:
-                view = [number * (max(places) + 1) + place for number, place in zip(view, places, strict=True)]
-        return view
-
-    def seen(self, view: Sequence[int]) -> list[list[int]]:
-        """The numerators of what is seen: columns that look alike are one."""
-        found = [[0] * (max(view) + 1) for _ in self.numerators]
-        for merged, row in zip(found, self.numerators, strict=True):
-            for place, numerator in zip(view, row, strict=True):
-                merged[place] += numerator
-        return found
 
 
 @frozen
@@ -88,26 +56,35 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[list[list[int]], int]:
+def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[tuple[tuple[int, ...], ...], int]:
     """Numerators and common denominator of the executed law, whose rows sum to one."""
     table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
     for below in {p.denominator for row in table for p in row}:
         whole = lcm(whole, below)
         if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
             raise item.wrong("have no common denominator of a reasonable size")
-    for number, law in enumerate(laws := [[p.numerator * (whole // p.denominator) for p in row] for row in table]):
+    laws = tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table)
+    for number, law in enumerate(laws):
         if sum(law) != whole:
             raise item.wrong(f"have a row, {number}, that does not sum to one")
     return laws, whole
 
 
-def let_through(table: Table, outputs: tuple[str, ...], asked: Compared) -> dict[str, Fraction]:
+def table_of(laws: Grid, output: str) -> Table:
+    """Laws of one output (rows, columns), of which each column shows another value."""
+    whole = 1 / laws.unit
+    if whole.denominator > 1:
+        raise Refused("has parts of chances that add up to one in no row: it is no law")
+    return Table(tuple(map(tuple, laws.rows)), int(whole), ((output, tuple(range(laws.shape[1]))),))
+
+
+def let_through(table: Table, outputs: Collection[str], asked: Compared) -> dict[str, Fraction]:
     """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
 
     Whatever their distance is: a unit that no line is about may move from any of its rows to any other.
     """
     change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
-    (laws,) = derive(table.term, frozenset(outputs), change).loss.factors
+    (laws,) = derive(table, frozenset(outputs), change).loss.factors
     epsilon = laws.epsilon
     if epsilon is not None:
         return {"epsilon": epsilon, "delta": ZERO}
@@ -119,24 +96,24 @@ def judge(
     case: PlanUnderCheck, table: Table, compared: tuple[Compared, ...], chosen: dict[str, Fraction]
 ) -> list[Guarantee]:
     """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
-    frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
-    local, term, lines = frame.trust.means.alone, table.term, list[Line]()
+    frame, guarantees = case.frame, read_guarantees(case.guarantees, case.frame, chosen)
+    local, lines = frame.trust.means.alone, list[Line]()
     if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
         line, reached, number = guarantee.obligation, guarantee.achieved, guarantee.number
         seen, measure, within = set(line.seen), line.measure.of, _within(guarantee, asked)
-        fits = set(line.outputs) <= seen <= every and (seen == every or not local)
+        fits = set(line.outputs) <= seen <= table.outputs and (seen == table.outputs or not local)
         case.says("view", fits, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
         questions = questions_of(guarantee, asked) if within else ()
         lines.append(Line(line.line, frozenset(seen), measure, questions, fits))
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
         text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
-        holds = verdict(term, lines[-1]).holds
+        holds = verdict(table, lines[-1]).holds
         text = text if holds else f"not true: {text}"
         text = text if within else f"line {line.line}: figures that are not within {line.measure.name}"
         case.says("privacy", holds, text, number)
-    case.promised = term, lines
+    case.promised = table, lines
     return guarantees
 
 
