@@ -325,6 +325,10 @@ class Drawn(OneOutput):
         """The answer, as it is drawn."""
         return Pick(self.block.output, self.law)
 
+    @property
+    def words(self) -> str:
+        return f"each step has the chance {1 / self.base}"
+
     def change(self, unit: Unit) -> Records:
         """What one unit changes."""
         return changed(unit, self.block.records)
@@ -350,6 +354,10 @@ class Listed(OneOutput):
     @property
     def family(self) -> str:
         return "table"
+
+    @property
+    def words(self) -> str:
+        return f"{len(self.term.rows)} laws"
 
     @property
     def kept(self) -> None:
@@ -549,9 +557,7 @@ class SelectionRules(Rules):
         each = f", for each of {block.groups} groups" if block.by else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
         allowed = not block.families or drawn.family in block.families
-        listed = isinstance(drawn, Listed)
-        words = f"{len(drawn.term.rows)} laws" if listed else f"each step has the chance {1 / drawn.base}"
-        case.says("law", allowed, f"{drawn.family}: {words}")
+        case.says("law", allowed, f"{drawn.family}: {drawn.words}")
         for one in read_guarantees(case.guarantees, case.frame):
             lines.append(promised(drawn, one))
             _says(case, drawn, one, verdict(drawn.term, lines[-1]).holds)
