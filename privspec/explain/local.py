@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from itertools import pairwise
 from itertools import islice
 from math import floor, log10
 from typing import TYPE_CHECKING
@@ -232,7 +233,7 @@ class CellFact(MechanismFact):
         header = (f"{block.source} from", "to", *(str(exact(value)) for value in block.values))
         rows = [
             (exact(low), exact(high), *(rounded(chance, 4) for chance in row))
-            for low, high, row in zip(block.ends, block.ends[1:], self.rows, strict=False)
+            for (low, high), row in zip(pairwise(block.ends), self.rows, strict=True)
         ][:MOST_CELLS]
         left = len(self.rows) - len(rows)
         more = f"; {left} further cells are in the plan" if left else ""
@@ -246,12 +247,12 @@ def cell_fact(plan: Stated, context: Context) -> CellFact:
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
     cells = plan.executed_as(read_cells)
-    block = cells.block
+    block, term = cells.block, cells.term
     return CellFact(
         family=plan.mechanism.family,
         released=frozenset(cells.outputs),
         block=block,
-        rows=tuple(tuple(Fraction(chance, cells.term.whole) for chance in row) for row in cells.term.rows),
+        rows=tuple(tuple(Fraction(chance, term.whole) for chance in row) for row in term.rows),
         error_size=typical(plan, block.weight, squared=block.power == 2),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
         local=context.trust == NOBODY.name,
