@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from itertools import pairwise
-from itertools import islice
+from itertools import islice, pairwise
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -232,8 +231,8 @@ class CellFact(MechanismFact):
         block = self.block
         header = (f"{block.source} from", "to", *(str(exact(value)) for value in block.values))
         rows = [
-            (exact(low), exact(high), *(rounded(chance, 4) for chance in row))
-            for (low, high), row in zip(pairwise(block.ends), self.rows, strict=True)
+            (*map(exact, ends), *(rounded(chance, 4) for chance in row))
+            for ends, row in zip(pairwise(block.ends), self.rows, strict=True)
         ][:MOST_CELLS]
         left = len(self.rows) - len(rows)
         more = f"; {left} further cells are in the plan" if left else ""
