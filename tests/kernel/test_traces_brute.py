@@ -1,4 +1,4 @@
-"""The trace inequality next to brute force: noise of every scope is searched for, witnesses are found and forged."""
+"""Bounds that plans state of noise, next to brute force: noise is searched for, witnesses are found and forged."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.gaussian import Gaussian
+from privspec.kernel.worth.shifts import SCOPE, shown
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import write
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import elaborate
-from tests.kernel.test_worth_brute import FEW, MANY, NEAR, F, Matrix, Witness, tried
+from tests.kernel.test_worth_brute import FEW, MANY, NEAR, F, Matrix, Program, Witness, tried
 
 NAMES, OUTPUTS = ("a", "b", "c"), "oqr"
 FINEST = 2**20
@@ -654,3 +655,173 @@ def test_vectors_of_one_party_are_not_about_what_others_hold() -> None:
         with pytest.raises(Refused):
             vectors = matrix_json(np.full((rows, 1), 0.5))
             shown_of_noise(*curator, own | {"scope": scope, "vectors": vectors})
+
+
+# --- shifts, as plans state them -------------------------------------------------------------------------------------
+
+FINE = 4
+"""Cells of a density, of which neighbours move a number by so many."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A single number, of which neighbours move some of so many `parts`, or any part (None), and what errors cost.
+
+    `sensitivity`: how far they move it; `alone`: how many parties each add noise alone, 0 where a curator does.
+    """
+
+    declared: str
+    answer: str
+    unit: str
+    parts: int | None
+    sensitivity: int
+    power: int
+    epsilon: Fraction
+    delta: Fraction | None
+    alone: int = 0
+
+    @property
+    def text(self) -> str:
+        loss = f"E[ (O - {self.answer})^2 ]" if self.power == 2 else f"E[ |O - {self.answer}| ]"
+        amount = f"{float(self.epsilon)}" if self.delta is None else f"({float(self.epsilon)}, {float(self.delta)})"
+        words = [f"parties: person in 1..{self.alone}"] if self.alone else []
+        words += ["variables:", f"  input {self.declared}", "  output O", f"loss: {loss}"]
+        words += [f"privacy: O is {amount}-DP wrt x, {self.unit}", *["options:", "  trust nobody"] * bool(self.alone)]
+        return "\n".join([*words, ""])
+
+    @property
+    def cells(self) -> int:
+        """What neighbours move the number by, in points or cells of the laws that are tried."""
+        return self.parts or FINE
+
+    def cost(self, k: int) -> float:
+        """The mean cost of an error in a cell, or at a point, in those of what neighbours move."""
+        spread = 0.0 if self.parts else (1 / 12 if self.power == 2 else 0.25 * (k == 0))
+        return (abs(k) ** self.power + spread) / self.cells**self.power
+
+    def best(self) -> tuple[float, dict[int, list[float]]]:
+        """The least loss of laws that are steps, or points, and fall by e^epsilon in the end; multipliers of shifts.
+
+        Of densities in steps what a move lets through lies between those of the two whole numbers of cells next to it.
+        """
+        ends, period, program = 3 * self.cells, self.cells, Program()
+        grown, delta = exp(float(self.epsilon)), float(self.delta or 0)
+
+        def law(k: int) -> dict[Any, float]:
+            """The chance of a cell: beyond the ends it is that of one inside, less for every period."""
+            beyond = -(-max(abs(k) - ends, 0) // period)
+            return {(abs(k) - beyond * period) * (1 if k >= 0 else -1): grown**-beyond}
+
+        def less(one: dict[Any, float], other: dict[Any, float]) -> dict[Any, float]:
+            return {name: one.get(name, 0.0) - grown * other.get(name, 0.0) for name in {**one, **other}}
+
+        tails = {k: 1.0 if abs(k) <= ends - period else 1 / (1 - 1 / grown) for k in range(-ends, ends + 1)}
+        program.exactly(tails, 1.0)
+        for k in range(-ends, ends + 1):
+            far = range(1 if abs(k) <= ends - period else 200)
+            program.goal[k] = sum(grown**-n * self.cost(abs(k) + n * period) for n in far)
+        rows = dict[tuple[int, int], int]()
+        for shift in (sign * one for one in range(1, period + 1) for sign in (1, -1)):
+            for k in range(-ends - period, ends + period + 1):
+                slack = {("slack", shift, k): -1.0} if delta and abs(k) <= ends else {}
+                rows[shift, k] = program.at_most(less(law(k), law(k + shift)) | slack, 0.0)
+            if delta:
+                program.at_most({("slack", shift, k): 1.0 for k in range(-ends, ends + 1)}, delta)
+        value, z = program.solve()
+        scale = float(self.cells**self.power)
+        found = {
+            shift: [scale * (z[rows[shift, k]] + z[rows[-shift, -k]]) for k in range(-ends, ends + 1)]
+            for shift in range(1, period + 1)
+        }
+        return value * self.sensitivity**self.power * max(self.alone, 1), found
+
+    def witness(self, multipliers: dict[int, list[float]]) -> Witness:
+        return {
+            "scope": SCOPE,
+            "requirement": 0,
+            "cells": self.cells,
+            "shifts": list(multipliers),
+            "start": -3 * self.cells,
+            "multipliers": matrix_json(np.array(list(multipliers.values()))),
+        }
+
+
+@st.composite
+def single_numbers(draw: st.DrawFn) -> Number:
+    wide, power, amount = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.sampled_from([F(1, 2), F(1), F(2)]))
+    delta = draw(st.sampled_from([None, F(1, 16), F(1, 4)]))
+    adding = draw(st.sampled_from(["adding or removing one record", "replacing one record"]))
+    kind = draw(st.sampled_from(["interval", "steps", "count", "alone"]))
+    if kind == "count":
+        return Number("x in table(age in 0..3)", "count(x, age >= 2)", adding, 1, 1, power, amount, delta)
+    if kind == "alone":
+        said = f"x[person] in [0, {wide}]", "sum(x)", "replacing one person"
+        return Number(*said, None, wide, power, amount, delta, draw(st.integers(1, 3)) if power == 2 else 1)
+    domain, parts = (f"[0, {wide}]", None) if kind == "interval" else (f"(0..{wide})", wide)
+    return Number(f"x in {domain}^4", "sum(x)", adding, parts, wide, power, amount, delta)
+
+
+def shown_by_shifts(number: Number, witness: Witness) -> float:
+    frame, block = problem_of(number.text)
+    return float(shown(frame, block, JsonNode(witness, "bound")).at(frame.obligations))
+
+
+@FEWER
+def test_no_law_is_below_what_stated_shifts_show(examples: int) -> None:
+    """Laws that are good are found by a program; its dual, and multipliers near it, are stated as a plan does."""
+    reached = list[float]()
+
+    def holds(drawn: tuple[Number, int, float]) -> None:
+        number, seed, much = drawn
+        best, multipliers = number.best()
+        most = best * (1 + NEAR) + NEAR
+        dice, closed = np.random.default_rng(seed), {"scope": SCOPE, "requirement": 0}
+        found = shown_by_shifts(number, number.witness(multipliers))
+        assert found <= most
+        if number.delta is None:
+            assert shown_by_shifts(number, closed) <= most
+        else:
+            with pytest.raises(Refused):
+                shown_by_shifts(number, closed)
+        reached.append(found / best)
+        for factor in (0.3, 1 - much / 2, 1 + much):
+            off = dict[int, list[float]]()
+            for shift, row in multipliers.items():
+                moved = np.array(row) * factor + much * dice.standard_normal(len(row))
+                off[shift] = np.maximum(moved, 0.0).tolist()
+            assert shown_by_shifts(number, number.witness(off)) <= most
+            few = {s: [factor * one for one in z] for s, z in multipliers.items() if s % 2 or s == number.cells}
+            assert shown_by_shifts(number, number.witness(few)) <= most
+
+    tried(examples, holds, st.tuples(single_numbers(), SEEDS, MUCH))
+    assert max(reached) > 0.9
+
+
+def test_forged_shifts_are_refused() -> None:
+    number = Number("x in (0..2)^4", "sum(x)", "replacing one record", 2, 2, 1, F(2), F(1, 4))
+    _, multipliers = number.best()
+    witness = number.witness(multipliers)
+    assert shown_by_shifts(number, witness) > 0
+    rows, width = witness["multipliers"]["rows"], witness["multipliers"]["shape"][1]
+    below = witness["multipliers"] | {"rows": [-1, *rows[1:]]}
+    for forged_ in (
+        {"requirement": 1},
+        {"cells": 0},
+        {"cells": 1},  # a shift of more than neighbours move the answer by
+        {"cells": 4},  # half of a step, by which nobody moves it
+        {"shifts": []},
+        {"shifts": [1, 1]},
+        {"shifts": [2, 1]},
+        {"shifts": [0, 1]},
+        {"shifts": [1, 2, 3]},
+        {"start": 1},
+        {"start": None},
+        {"multipliers": below},
+        {"multipliers": witness["multipliers"] | {"shape": [1, 2 * width]}},
+        {"multipliers": witness["multipliers"] | {"rows": rows[1:]}},
+    ):
+        with pytest.raises(Refused):
+            shown_by_shifts(number, witness | forged_)
+    held = replace(number, declared="x in (1..3)^4", unit="adding or removing one record")
+    with pytest.raises(Refused):  # a record that comes moves the answer by no less than one
+        shown_by_shifts(held, witness | {"cells": 3})
