@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, product
 from math import exp
 from types import SimpleNamespace
@@ -762,8 +763,11 @@ def single_numbers(draw: st.DrawFn) -> Number:
 
 
 def shown_by_shifts(number: Number, witness: Witness) -> float:
-    frame, block = problem_of(number.text)
+    frame, block = number_problem(number.text)
     return float(shown(frame, block, JsonNode(witness, "bound")).at(frame.obligations))
+
+
+number_problem = lru_cache(maxsize=4)(problem_of)
 
 
 @FEWER
