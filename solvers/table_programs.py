@@ -43,7 +43,7 @@ class PairRatio:
 
     `pairs` (K, 2); `log_ratios` of length K, or of length 1 when the pairs share it; one `delta` for each pair. With a
     `slack` and no delta: f_ay <= e^log_ratio f_by + slack for each single output y (Ramon & Basu 3.3, slack =
-    delta / |X|), which does not bound the delta of sets of outputs; `true_delta` tells what it gives.
+    delta / |X|), which does not bound the delta of sets of outputs.
     """
 
     pairs: Indices
@@ -406,16 +406,6 @@ def _scaled(cost: Array) -> tuple[int, list[list[int]]]:
         [int(math.ldexp(c, shift)) if shift < 900 else int(Fraction(c) * (1 << shift)) for c in row]
         for row in cost.tolist()
     ]
-
-
-def true_delta(exact: ExactTable, block: PairRatio) -> Fraction:
-    """The least delta, rounded up, with which the table is (eps, delta) private for the pairs of the block."""
-    shown = merged(block, np.array(exact.numerators, dtype=object))
-    ratios = pair_ratios(block)
-    spent = max(
-        sum(np.maximum((shown[a] << RATIO_BITS) - ratios[k] * shown[b], 0)) for k, (a, b) in enumerate(block.pairs)
-    )
-    return Fraction(spent, exact.denominator << RATIO_BITS)
 
 
 def repair(program: TableProgram, table: Array) -> ExactTable:

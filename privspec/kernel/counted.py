@@ -12,7 +12,7 @@ from privspec.kernel.core.numbers import ZERO, sqrt_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.laplace import Laplace
-from privspec.kernel.losses import LOOKED_AT, ROWS, FiniteLaws, PrivacyLoss, kept, response
+from privspec.kernel.losses import ROWS, FiniteLaws, PrivacyLoss, response
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
 from privspec.kernel.strategies.dense import image
@@ -85,10 +85,10 @@ def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, 
     """The laws of every two rows that a line compares, of what its observers see."""
     assert isinstance(executed, Drawn)
     table, line = executed.table, case.frame.obligations[number]
-    every, seen = executed.task.compared[number].every(), table.seen(table.view(line.seen))
-    if 2 * len(every) * len(seen[0]) > LOOKED_AT or executed.task.rounds is not None:
+    if executed.task.rounds is not None:
         return None
-    return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.whole)
+    pairs = tuple((a, b) for a, b, _ in executed.task.compared[number].every())
+    return FiniteLaws(tuple(map(tuple, table.seen(table.view(line.seen)))), table.whole, pairs, ()).composed()
 
 
 def _of_votes(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:

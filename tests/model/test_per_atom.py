@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from model_specs import errors, helps, load
-from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, true_delta, violations
+from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, violations
 
 from privspec.core.catalogue import entries
+from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.measures import EACH_OUTPUT, LOCAL_PURE, delta_of_sets
 from privspec.kernel.trust import NOBODY
 from privspec.model.measures import MeasureAt
@@ -82,6 +83,6 @@ def test_the_counterexample_of_the_catalogue() -> None:
     table, pairs = ExactTable(rows, 1000), np.array([[0, 1], [1, 0]])
     block = PairRatio(pairs, (epsilon,), slack=asked / 2)
     assert violations(TableProgram(np.zeros((2, 100)), (block,)), table) == []
-    delta = true_delta(table, PairRatio(pairs, (epsilon,), asked))
+    delta = FiniteLaws(rows, 1000, ((0, 1),), ()).delta_up(epsilon)
     assert delta == Fraction(495, 1000)
     assert asked < delta <= delta_of_sets(asked, 2, 100) == Fraction(495, 1000)

@@ -21,7 +21,7 @@ import numpy as np
 
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass
-from privspec.core.rounding import log_up, readable
+from privspec.core.rounding import readable, root
 from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee_head, rounds_json
 from privspec.families.family import Settings, Work
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
@@ -31,7 +31,9 @@ from privspec.families.tables.noise import Label, Neighbours, TableContext
 from privspec.families.tables.recognition import comparisons, recognise
 from privspec.families.tables.system import Requested, TableSystem, to_program
 from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.measures import APPROXIMATE, PURE
+from privspec.kernel.rules import derive
 from privspec.kernel.tables_forms import Choice
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
@@ -216,49 +218,36 @@ def guarantee_of(decision: SolvedTable, requested: Requested) -> dict[str, Any]:
     if decision.system.table.rounds is not None:
         notes.append("repeated-votes")
     return guarantee_head(decision.model.requirements[requested.index], requested.index) | {
-        "achieved": achieved(decision.exact, requested),
+        "achieved": achieved(decision, requested),
         "because": notes,
     }
 
 
-def achieved(exact: table_programs.ExactTable, requested: Requested) -> dict[str, str]:
-    """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
-    pairs, distances, block = requested.neighbours.pairs, requested.neighbours.distances, requested.block
-    condition = requested.condition
-    stated = {name: show(amount) for name, amount in requested.amounts.items()}
-    if not isinstance(condition, HockeyStick) or isinstance(block, CurveRatio):
+def achieved(decision: SolvedTable, requested: Requested) -> dict[str, str]:
+    """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta.
+
+    Both are what the kernel's rules derive of the table, on every change of the line.
+    """
+    condition, stated = requested.condition, {name: show(amount) for name, amount in requested.amounts.items()}
+    if not isinstance(condition, HockeyStick):
         return stated
-    epsilon, delta = condition.epsilon, condition.delta
-    if block is None:
+    epsilon, seen = condition.epsilon, frozenset(requested.obligation.seen)
+    if requested.block is None:
         return {"epsilon": "0"} if epsilon else stated
-    if delta:
-        block = block if distances is not None else table_programs.PairRatio(pairs, (epsilon,), delta, requested.view)
-        assert isinstance(block, table_programs.PairRatio)
+    least, spent = Fraction(0), Fraction(0)
+    for square, change in decision.system.table.compared[requested.index].changes:
+        (laws,) = derive(decision.executed, seen, change).loss.factors
+        assert isinstance(laws, FiniteLaws)
+        if condition.delta:
+            spent = max(spent, laws.delta_up(epsilon * root(square)))
+        elif square:
+            least = max(least, (laws.epsilon or Fraction(0)) / root(square))
+    if condition.delta:
         (*_, last) = stated  # a delta stands last
-        return stated | {last: decimal_up(table_programs.true_delta(exact, block))}
-    table = table_programs.merged(
-        table_programs.CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object)
-    )
-    if distances is not None:
-        each = zip(pairs, distances, strict=True)
-        found = max(log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance)
-    elif requested.neighbours.complete:
-        columns = zip(table.max(axis=0), table.min(axis=0), strict=True)
-        found = log_up(max(Fraction(int(high), int(low)) for high, low in columns if high))
-    else:
-        found = log_up(max(_ratio(table[a], table[b]) for a, b in pairs))
-    text = decimal_up(found)
+        return stated | {last: decimal_up(spent)}
+    text = decimal_up(least)
     # rounded up, but not above what the exact ratios were held to
     return {"epsilon": text if Fraction(text) < epsilon else show(epsilon)}
-
-
-def _ratio(a: Any, b: Any) -> Fraction:
-    """The largest ratio of the entries of two rows."""
-    best = Fraction(1)
-    for top, bottom in zip(a, b, strict=True):
-        if top * best.denominator > best.numerator * bottom:
-            best = Fraction(int(top), int(bottom))
-    return best
 
 
 def fairness_of(decision: SolvedTable) -> list[dict[str, Any]]:

@@ -257,11 +257,7 @@ def view_of(table: Table, outputs: Sequence[str]) -> NDArray[np.intp] | None:
     """What whoever sees these outputs tells apart: a number for each column; None if everything."""
     if set(table.outputs) <= set(outputs):
         return None
-    number = np.zeros(len(table.columns), dtype=np.intp)
-    for name, places in zip(table.outputs, table.places, strict=True):
-        if name in outputs:
-            number = number * (max(places) + 1) + np.array(places, dtype=np.intp)
-    return number
+    return np.array(table.table((), 1).view(outputs), dtype=np.intp)
 
 
 # --- the program ----------------------------------------------------------------------------------
