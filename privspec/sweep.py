@@ -162,18 +162,29 @@ def table_json(name: str, rows: Sequence[Row]) -> str:
 
 
 def frontier_svg(name: str, rows: Sequence[Row]) -> str | None:
-    """The frontier as a picture; None where no value that is a number above 0 has a loss to draw."""
-    from privspec.explain.plots import sweep_plot
+    """Loss against the swept parameter with its certified lower bound, as a complete SVG file.
 
-    points = [
-        {name: place, "loss": row.loss, "lower_bound": row.lower_bound}
-        for row in rows
-        if row.loss is not None and (place := _place(row.value)) is not None
-    ]
-    try:
-        return sweep_plot(points, name)
-    except ValueError:
+    A loss that is negative everywhere (how many rounds of votes fit, say) is drawn as the amount that is gained.
+    None where no value that is a number above 0 has a loss to draw.
+    """
+    from privspec.explain import drawing
+
+    solved = [row for row in rows if row.loss is not None]
+    gained = bool(solved) and all(row.loss < 0 for row in solved if row.loss is not None)
+    sign, label, limit = (-1, "minus the loss", "upper") if gained else (1, "loss", "lower")
+    points, bounds = list[tuple[float, float]](), list[tuple[float, float]]()
+    for row in solved:
+        place = _place(row.value)
+        for found, value in ((points, row.loss), (bounds, row.lower_bound)):
+            if place is not None and place > 0 and value is not None and sign * value > 0:
+                found.append((place, sign * value))
+    if not points:
         return None
+    lines = [drawing.Line(label, sorted(points), dots=True)]
+    if bounds:
+        words = f"certified {limit} bound"
+        lines.append(drawing.Line(words, sorted(bounds), drawing.SECOND, drawing.DASHED))
+    return drawing.line_chart(lines, (), name, label, alone=True)
 
 
 def _place(value: str) -> float | None:

@@ -21,7 +21,7 @@ TOKENS = {
     "core": 12_480,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 79_635,
+    "explain": 78_843,
     "families": 196_270,
     "functions": 14_380,
     "kernel": 131_930,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 342
+FILES = 341
 ENTERED = 118
 LAYOUT = {
     tokenize.COMMENT,

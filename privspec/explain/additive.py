@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
-from privspec.explain import plots
+from privspec.explain import drawing
 from privspec.explain.curves import GaussianCurve, RenyiCurve
-from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine, table
+from privspec.explain.document import Accuracy, Block, Note, Plot, Sentence, SpecLine, table
 from privspec.explain.facts import (
     AddedNoise,
     ChosenNumber,
@@ -30,7 +30,7 @@ from privspec.explain.facts import (
     given,
     randomness,
 )
-from privspec.explain.plots import SiteFact
+from privspec.explain.messages import phrase, plotted
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law, by_shape, laws
@@ -77,6 +77,20 @@ class OutputFact:
     least: Quantity
     largest: Quantity
     without_noise: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """One noise site in words and numbers."""
+
+    at: str
+    law: str
+    correlated: bool
+    coordinates: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
     deviations: tuple[float, ...]
 
 
@@ -242,7 +256,7 @@ class AdditiveNoise(AddedNoise):
             "Site | Law | Coordinates | Root mean square | Least",
         )
         found = table(caption, f"{header} | Largest", rows or [("not stated in the plan", *[None] * 5)], *range(2, 6))
-        plot = plots.noise_plot(self.sites)
+        plot = noise_plot(self.sites)
         return [found, *((plot,) if plot else ())]
 
 
@@ -289,6 +303,62 @@ def _site(site: SiteFact) -> str:
     none = site.least.value < NEXT_TO_NONE * site.largest.value
     size = f"next to none to ± {site.largest}" if none else f"± {site.least} to {site.largest}"
     return f"{site.law} at {site.at} ({size})"
+
+
+# --- the picture of its sites ---------------------------------------------------------------------
+
+
+MOST_BARS = 64
+MOST_PANELS = 6
+
+
+def noise_plot(known: Sequence[SiteFact]) -> Plot | None:
+    """The standard deviation of the noise at every site by position (in groups where there are many).
+
+    Nothing where there is one number alone: the table says it.
+    """
+    sites = [s for s in known if s.deviations][:MOST_PANELS]
+    if sum(len(s.deviations) for s in sites) < 2:
+        return None
+    panels, rows, notes = [], [], []
+    for site in sites:
+        labels, values = grouped(site.deviations)
+        # a range is too wide for an axis, where the first of it says enough
+        starts = [label.partition("–")[0] for label in labels]
+        panels.append(drawing.Bars(phrase("plots.noise.title", site=site), values, starts))
+        rows += [(site.at, label, rounded(value)) for label, value in zip(labels, values, strict=True)]
+        size = bar_size(len(site.deviations))
+        if size > 1:
+            rest = len(site.deviations) % size
+            last = phrase("plots.noise.last", rest=rest) if rest else ""
+            notes.append(phrase("plots.noise.grouped", site=site, size=size, last=last))
+    words = phrase("plots.noise.up"), phrase("plots.noise.along", several=bool(notes))
+    return plotted(
+        "plots.noise",
+        lambda: drawing.bar_chart(panels, *words),
+        rows,
+        2,
+        sites=[s.at for s in sites],
+        widest=max(sites, key=lambda s: s.largest.value),
+        grouped="".join(notes),
+    )
+
+
+def bar_size(count: int, most: int = MOST_BARS) -> int:
+    """How many values share a bar."""
+    return -(-count // most)
+
+
+def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], list[float]]:
+    """At most `most` bars with labels: single values, or root mean squares of runs of neighbours."""
+    size = bar_size(len(values), most)
+    labels, heights = [], []
+    for start in range(0, len(values), size):
+        part = values[start : start + size]
+        last = start + len(part)
+        labels.append(f"{start + 1:,}" if len(part) == 1 else f"{start + 1:,}–{last:,}")
+        heights.append((sum(v * v for v in part) / len(part)) ** 0.5)
+    return labels, heights
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from shlex import quote
 
-from privspec.explain import plots, summary
-from privspec.explain.curves import Consequences
-from privspec.explain.document import Block, Document, Listing, Paragraph, Points, Sentence, Status, Table
+from privspec.explain import drawing, summary
+from privspec.explain.curves import Consequences, Curve, least_misses
+from privspec.explain.document import Block, Document, Listing, Paragraph, Plot, Points, Sentence, Status, Table
 from privspec.explain.facts import OWN_UNITS, ClaimFact, Facts
-from privspec.explain.messages import phrase, phrases, say, sentences, tabled, titled
+from privspec.explain.messages import phrase, phrases, plotted, say, sentences, tabled, titled
+from privspec.explain.quantities import DOWN, percent
 from privspec.model.reports import listing
 
 
@@ -179,11 +181,66 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
     blocks: list[Block] = [*changed_blocks(facts)]
     for number, fact in enumerate(facts.claims, start=1):
         blocks += [_table(facts, fact, number), Points(tuple(_sentences(facts, fact))), *fact.question.details()]
-        plot = plots.tradeoff_plot(facts, fact, number)
+        plot = tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
         if fact.posteriors:
             blocks.append(tabled("auditor.posteriors", fact.posteriors, 0, 1, sure=fact.question.text("sure")))
     return tuple(blocks)
+
+
+TRADEOFF_MARKS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90))
+
+
+def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
+    """False alarms against misses: what is executed allows, and what the statement alone would.
+
+    Where there are several guarantees, the plot says which one it shows, by its number.
+    """
+    claim, total, scope = fact.claim, len(facts.claims), fact.question.scope
+    if fact.shown is None:
+        return None
+    curves: dict[str, Curve] = {}
+    if claim.achieved is not None and claim.achieved_parameter is not None:
+        bound = phrase("plots.tradeoff.reached", claim)
+        curves[facts.mechanism.label("curve") if claim.achieved.exact else bound] = claim.achieved
+    if claim.promised is not None and not _same(claim.promised, claim.achieved):
+        curves[phrase("plots.tradeoff.promised", claim)] = claim.promised
+    rows = (
+        (percent(a), *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, DOWN) for c in curves.values()))
+        for a in TRADEOFF_MARKS
+    )
+    error, title = fact.shown.odds.error, ""
+    if total > 1:
+        title = phrase("plots.tradeoff.title", claim, number=number, total=total, one=claim.observer == "anyone")
+    grid, share = [i / 160 for i in range(161)], float(error.text) / 100
+    lines = [
+        drawing.Line(
+            label,
+            list(zip(grid, least_misses(curve, grid), strict=True)),
+            drawing.SECOND if position else drawing.ACCENT,
+            None if curve.exact else drawing.DASHED,
+        )
+        for position, (label, curve) in enumerate(curves.items())
+    ]
+    blind = drawing.Line(phrase("plots.tradeoff.blind"), ((0, 1), (1, 0)), drawing.MUTED, drawing.DOTTED)
+    mark = share, share, phrase("plots.tradeoff.mark", error=error)
+    return plotted(
+        "plots.tradeoff",
+        lambda: drawing.line_chart([*lines, blind], [mark], *fact.question.axes, title=title, shares=True),
+        rows,
+        *range(1 + len(curves)),
+        name=f"tradeoff{number}",
+        columns=[phrase("plots.tradeoff.column", label=label) for label in curves],
+        head=f"{title}. " if title else "",
+        scope=phrase("plots.tradeoff.scope", scope=scope) if scope else "",
+        sentence=claim.sentence,
+        error=error,
+    )
+
+
+def _same(one: Curve, other: Curve | None) -> bool:
+    """Whether two curves could not be told apart in a drawing."""
+    return type(one) is type(other) and other is not None and abs(one.equal_error() - other.equal_error()) < 1e-6
 
 
 def changed_blocks(facts: Facts) -> tuple[Block, ...]:

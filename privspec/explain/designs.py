@@ -8,7 +8,7 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.explain import drawing
-from privspec.explain.document import Block, Document, Paragraph, Plot, Section
+from privspec.explain.document import Block, Document, Paragraph, Plot, Section, Table
 from privspec.explain.messages import phrase, phrases, say, sentences, tabled
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, Quantity, gap_words, known, rounded
 from privspec.stated import DesignPart, Loss, Relaxed, Stated
@@ -159,20 +159,20 @@ def _without(design: DesignFact) -> list[AlternativeTotal]:
     return [one for one in design.alternatives if one.total is None][:MOST_SHOWN]
 
 
-def _plot(listed: list[AlternativeTotal], twin: Any, design: DesignFact) -> Plot | None:
+def _plot(listed: list[AlternativeTotal], twin: Table, design: DesignFact) -> Plot | None:
     items = [
-        drawing.Dot(one.name, one.total.value, one.total.text, strong=one.chosen)
+        drawing.Row(one.name, one.total.value, one.total.text, chosen=one.chosen)
         for one in listed
         if one.total is not None and one.total.value > 0
     ]
     if len(items) < 2:
         return None
     low = design.lower_bound
-    least = (low.value, low.text) if low is not None and low.value > 0 else None
+    least = low.value if low is not None and low.value > 0 else None
     return Plot(
         name="designs",
-        draw=lambda: drawing.dot_chart(items, phrase("designs.page.axis"), least),
-        alt=phrase("designs.page.alt", design, number=len(items), first=items[0].text, last=items[-1].text),
+        draw=lambda: drawing.row_chart(items, phrase("designs.page.axis"), least),
+        alt=phrase("designs.page.alt", design, number=len(items), first=items[0].figure, last=items[-1].figure),
         caption=phrase("designs.page.plot"),
         twin=twin,
     )

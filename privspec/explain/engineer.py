@@ -16,13 +16,14 @@ from fractions import Fraction
 from shlex import quote
 from typing import Any
 
-from privspec.explain import document, plots
-from privspec.explain.auditor import changed_blocks, exposure_blocks, published
+from privspec.core.rounding import LISTED, graded
+from privspec.explain import document, drawing
+from privspec.explain.auditor import changed_blocks, exposure_blocks, published, tradeoff_plot
 from privspec.explain.claims import Claim
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
-from privspec.explain.facts import Facts, LossFact, Rows
+from privspec.explain.facts import Facts, Frontier, LossFact, Rows, same_loss
 from privspec.explain.graphs import describe_graph, graph_svg
-from privspec.explain.messages import phrase, phrases, say, tabled, titled
+from privspec.explain.messages import phrase, phrases, plotted, say, tabled, titled
 from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
 from privspec.kernel.measures import BY_PERSON, MEASURES
 from privspec.kernel.trust import KINDS
@@ -40,9 +41,9 @@ def engineer_page(facts: Facts) -> document.Document:
         "engineer.headings_after",
         **accuracy,
         guarantees=_guarantees(facts),
-        alternatives=(plots.alternatives_plot(facts),),
+        alternatives=(alternatives_plot(facts),),
         binding=_binding(facts),
-        frontier=(plots.frontier_plot(facts.frontier),) if facts.frontier else (),
+        frontier=(frontier_plot(facts.frontier),) if facts.frontier else (),
         execution=facts.mechanism.execution(facts),
         assumptions=(document.Points(facts.assumptions),) if facts.assumptions else (),
         graph=graph,
@@ -100,7 +101,7 @@ def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
         odds = (f"{shown.odds.pair}{scope}", shown.advantage) if shown else ("unknown", "unknown")
         figure = "{} = {}".format(*reached) if reached else "as stated"
         rows.append((fact.claim.sentence, figure, *odds, fact.claim.line.number))
-        plot = plots.tradeoff_plot(facts, fact, number)
+        plot = tradeoff_plot(facts, fact, number)
         found += [plot] if plot else []
     classic = tuple(
         (c.epsilon, c.delta, c.classic, c.needed, c.ratio, c.true_delta, c.enough)
@@ -112,6 +113,58 @@ def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
         *found,
         *(block for fact in facts.claims for block in fact.question.details()),
         *((tabled("engineer.calibrations", classic, *range(6)),) if classic else ()),
+    )
+
+
+def frontier_plot(frontier: Frontier) -> document.Plot:
+    """Privacy against loss by the exact scaling of the plan, with the chosen point."""
+    points = frontier.points
+    line = drawing.Line("loss", [(p.parameter.value, p.loss.value) for p in points], dots=True)
+    marks = [(p.parameter.value, p.loss.value, phrase("plots.frontier.mark", p)) for p in points if p.chosen]
+    chosen = phrase("plots.any.chosen")
+    return plotted(
+        "plots.frontier",
+        lambda: drawing.line_chart([line], marks, frontier.axis, phrase("plots.frontier.up")),
+        ((p.parameter, p.loss, chosen * p.chosen) for p in points),
+        0,
+        1,
+        axis=frontier.axis,
+        law=frontier.law,
+        first=points[0],
+        last=points[-1],
+    )
+
+
+def alternatives_plot(facts: Facts) -> document.Plot | None:
+    """The loss of this plan and of the designs that were not chosen."""
+    loss, own = facts.loss, phrase("plots.any.chosen")
+    if loss is None or not facts.alternatives or loss.value.value <= 0:
+        return None
+    others = sorted(facts.alternatives, key=lambda a: graded(a.loss.value, LISTED))
+    items = [drawing.Row(own, loss.value.value, loss.value.text, chosen=True)]
+    items += [
+        drawing.Row(a.name, a.loss.value, a.loss.text, hollow=not a.admissible) for a in others if a.loss.value > 0
+    ]
+    rows: list[tuple[object, ...]] = [(own, loss.value, "1", loss.error, True, "chosen")]
+    for a in others:
+        times = phrase("plots.alternatives.same") if same_loss(a, facts) else a.times
+        rows.append((a.name, a.loss, times, a.error, a.admissible, a.reason))
+    bound, along = loss.lower_bound, phrase("plots.alternatives.loss")
+    if bound is not None:
+        lower = phrase("plots.alternatives.bound", certified=facts.bound_certified)
+        rows.append((lower, bound, "", "", "", loss.among))
+        along = phrase("plots.alternatives.along", lower=lower)
+    least = bound.value if bound is not None and bound.value > 0 else None
+    return plotted(
+        "plots.alternatives",
+        lambda: drawing.row_chart(items, along, least),
+        rows,
+        *range(1, 4),
+        many=len(items),
+        first=others[0].loss,
+        last=others[-1].loss,
+        value=loss.value,
+        hollow=any(item.hollow for item in items),
     )
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from privspec.core.records import dataclass
-from privspec.explain.drawing import number, tag, text, way
+from privspec.explain.drawing import cut, number, tag, text, way
 from privspec.language.syntax import VariableKind
 from privspec.model.domains import Laws, Tables
 from privspec.model.graph import GraphNode, Model, once, value_text
@@ -336,20 +336,15 @@ def role(node: GraphNode) -> str:
     return _ROLES.get(node.kind, computed)
 
 
-def short(text: str, limit: int = LONGEST) -> str:
-    """At most `limit` characters."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
 def _boxes(model: Model, graph: Graph) -> dict[str, Box]:
     sites, layers = _sites(model), _layers(model, graph)
     found: dict[str, Box] = {}
     for name, node in model.nodes.items():
         style = STYLES[role(node)]
         title = f"{name}[{node.index}]" if node.index else name
-        lines = [short(title), style.word, *_what(node)]
+        lines = [cut(title, LONGEST), style.word, *_what(node)]
         if node.definition is not None and node.kind is not VariableKind.CONSTANT:
-            lines.insert(1, short("= " + model.text(node.definition)))
+            lines.insert(1, cut("= " + model.text(node.definition), LONGEST))
         found[name] = Box(name, tuple(lines), style, name in sites, layers[name])
     return found
 
@@ -359,8 +354,9 @@ def _what(node: GraphNode) -> tuple[str, ...]:
     shape, _, domain = text.partition(" in ")
     if text.startswith("a table by "):
         names, _, cells = text.removeprefix("a table by ").rpartition(": ")
-        return short(f"table: {cells}"), short(f"by {names}")
-    return (short(shape), short(f"in {domain}")) if domain else (short(shape),)
+        return cut(f"table: {cells}", LONGEST), cut(f"by {names}", LONGEST)
+    found = (shape, f"in {domain}") if domain else (shape,)
+    return tuple(cut(line, LONGEST) for line in found)
 
 
 def _sites(model: Model) -> frozenset[str]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
@@ -33,6 +33,7 @@ from privspec.explain.document import (
     Block,
     Judged,
     Note,
+    Plot,
     Section,
     Sentence,
     SpecLine,
@@ -271,6 +272,24 @@ def phrases(key: str, *of: object, **given: object) -> list[tuple[str, str]]:
 def tabled(key: str, rows: Iterable[Iterable[object]], *numeric: int, **given: object) -> Table:
     """A table whose caption and columns are phrases of a section: "caption", and "columns" divided by " | "."""
     return table(phrase(f"{key}.caption", given), phrase(f"{key}.columns", given), rows, *numeric)
+
+
+def plotted(
+    key: str,
+    draw: Callable[[], str],
+    rows: Iterable[Iterable[object]],
+    *numeric: int,
+    name: str = "",
+    columns: Iterable[str] = (),
+    **given: object,
+) -> Plot:
+    """A picture with the words of a section: "alt", what stands "below", and "caption" and "columns" of its numbers.
+
+    Args: name, if it is not that of the section; columns, those that follow the ones that the section names.
+    """
+    alt, below, caption, header = (phrase(f"{key}.{one}", given) for one in ("alt", "below", "caption", "columns"))
+    twin = table(caption, (*header.split(" | "), *columns), rows, *numeric)
+    return Plot(name or key.rpartition(".")[2], draw, alt, below, twin)
 
 
 def titled(key: str, **blocks: Iterable[Block | None]) -> Iterator[Section]:

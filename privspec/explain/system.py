@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.records import dataclass, replace
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Note, Plot, Section, Sentence, Table, proved, table
-from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, svg, tag, themed, way
+from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, cut, rect, svg, tag, themed, way
 from privspec.explain.drawing import say as write
 from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, given
 from privspec.explain.graphs import observers
-from privspec.explain.messages import phrase, say
+from privspec.explain.messages import phrase, plotted, say
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
@@ -269,17 +269,8 @@ def parts_of_picture(
 def system_plot(parts: Sequence[PartOfPicture]) -> Plot:
     """The picture, with a table of what it shows."""
     rows = [(one.names, listing(one.inputs), one.noise, listing(one.seen_by), one.spends, one.alone) for one in parts]
-    header = "Released | Computed from | Noise | Seen by | Spends | Advantage by itself, at most"
-    caption = "What each part is computed from, where its noise goes, who sees it, and its share (claim privacy)"
-    longest = f"the longest bar is that of {max(parts, key=_bar).names}" if parts else "there are no parts"
-    return Plot(
-        name="system",
-        draw=lambda: draw(parts),
-        alt=f"Inputs on the left, {len(parts)} parts in the middle, those who see them on the right; {longest}.",
-        caption="Where the noise goes, who sees what, how the budget splits: the longer the bar, the more one who sees "
-        "that part alone can beat a guess.",
-        twin=table(caption, header, rows, 5),
-    )
+    longest = phrase("plots.system.longest", max(parts, key=_bar)) if parts else phrase("plots.system.none")
+    return plotted("plots.system", lambda: draw(parts), rows, 5, many=len(parts), longest=longest)
 
 
 def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]]) -> Iterator[Sentence]:
@@ -307,15 +298,10 @@ def _bar(part: PartOfPicture) -> float:
     return 0.0 if part.alone is None else min(max(part.alone.value, 0.0), 1.0)
 
 
-def _fitted(words: str, wide: float) -> str:
-    most = int(wide / LETTER)
-    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
-
-
 def _words(
     x: float, y: float, words: str, wide: float, colour: str = INK, anchor: str = "start", **more: object
 ) -> str:
-    return write(x, y, _fitted(words, wide), anchor, colour, size=SMALL, **more)
+    return write(x, y, cut(words, int(wide / LETTER)), anchor, colour, size=SMALL, **more)
 
 
 def _boxes(names: Sequence[str], column: tuple[float, float], height: float) -> tuple[dict[str, float], list[str]]:
@@ -359,10 +345,13 @@ def draw(parts: Sequence[PartOfPicture]) -> str:
             rect(x, y, wide, BOX, rx=4.0, fill=themed(PAGE), stroke=themed(INK), stroke_width=0.8),
             _words(x + 6, y + 11, part.names, wide - 10, font_weight="bold"),
             _words(x + 6, y + 22, part.noise, wide - 10, MUTED),
-            _words(x + 6, y + 33, f"spends {part.spends}", wide - 10),
+            _words(x + 6, y + 33, phrase("plots.system.spends", part), wide - 10),
             rect(x + 6, y + 39, wide - 12, 5, fill=themed(GRID)),
             rect(x + 6, y + 39, bar, 5, fill=themed(ACCENT)),
         ]
-    heads = (("Secret data", *LEFT), ("Parts, with noise", *MIDDLE), ("Seen by", *RIGHT))
-    titles = [_words(at + size / 2, 12.0, name, size, MUTED, anchor="middle") for name, at, size in heads]
+    heads = {"inputs": LEFT, "parts": MIDDLE, "observers": RIGHT}
+    titles = [
+        _words(at + size / 2, 12.0, phrase(f"plots.system.{name}"), size, MUTED, anchor="middle")
+        for name, (at, size) in heads.items()
+    ]
     return svg([*titles, *links, *left, *middle, *right], TOP + height + 4)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
-from privspec.explain import drawings
+from privspec.explain import drawing, probabilities
 from privspec.explain.context import LossTerm, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
     Judged,
     Note,
+    Plot,
     Points,
     Sentence,
     SpecLine,
@@ -32,6 +33,8 @@ from privspec.explain.facts import (
     standing,
 )
 from privspec.explain.fitting import REPORTED, Effects
+from privspec.explain.messages import phrase, plotted, tabled
+from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts, spoken
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import comparison, rounds_fact
@@ -142,7 +145,7 @@ class Domain:
 class TableFact(MechanismFact):
     """A table of probabilities; `local` is whether each person draws from it for themselves."""
 
-    table: drawings.ProbabilityTable
+    table: ProbabilityTable
     rows: Quantity
     columns: Quantity
     entries: Quantity
@@ -154,7 +157,7 @@ class TableFact(MechanismFact):
     laws: tuple[ChosenLaw, ...]
     truths: tuple[Truth, ...]
     errors: tuple[ErrorTerm, ...]
-    listed: tuple[drawings.RowFact, ...]
+    listed: tuple[RowFact, ...]
     metrics: Mapping[int, str] = field(repr=False)
     inputs: frozenset[str] = field(repr=False)
 
@@ -186,7 +189,7 @@ class TableFact(MechanismFact):
         example = [int(r) for r in pairs[-1]] if len(pairs) else [0, -1]
         if reached is not None and self._compares_rows(claim):
             bound = reached.epsilon, reached.delta
-            found = drawings.curve_of(self.table.seen(claim.outputs), pairs, bound)
+            found = probabilities.curve_of(self.table.seen(claim.outputs), pairs, bound)
             example = example if found is None else [int(r) for r in pairs[found.worst]]
             claim = replace(claim, achieved=found or dominating(*bound))
         names, of = (self._named(example[0], claim), self._named(example[1], claim)), "answer"
@@ -199,12 +202,8 @@ class TableFact(MechanismFact):
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""
         label = self.table.rows[row]
-        parts = [
-            (name, drawings.spoken((part,)))
-            for name, part in zip(self.table.of, label, strict=True)
-            if name in claim.wrt
-        ]
-        return ", ".join(map(" ".join, parts)) if len(label) > 1 and parts else drawings.spoken(label)
+        parts = [(name, spoken((part,))) for name, part in zip(self.table.of, label, strict=True) if name in claim.wrt]
+        return ", ".join(map(" ".join, parts)) if len(label) > 1 and parts else spoken(label)
 
     def _compares_rows(self, claim: Claim) -> bool:
         """Whether a claim compares any two rows that differ in nothing but its inputs."""
@@ -213,7 +212,7 @@ class TableFact(MechanismFact):
     def _near(self, claim: Claim, rate: Fraction) -> tuple[Claim, Question]:
         """The curve is that of the least of a few distances."""
         metric = self.metrics.get(claim.line.number, "")
-        found = drawings.reaches(self.table.seen(claim.outputs), claim.wrt, metric, rate)
+        found = probabilities.reaches(self.table.seen(claim.outputs), claim.wrt, metric, rate)
         steps = tuple(Step(exact(far), rounded(epsilon, 4, UP), consequences(curve)) for far, epsilon, curve in found)
         at = self.table.row_points
         plane = at is not None and at.shape[1] == 2 and len(self.table.of) == 1
@@ -221,8 +220,8 @@ class TableFact(MechanismFact):
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         local = self._compares_rows(claim)
-        pairs = self.table.pairs(claim.wrt) if local else drawings.neighbours(self.table, claim, unit, model)
-        return None if pairs is None else drawings.bound_of(self.table.seen(tuple(outputs)), pairs)
+        pairs = self.table.pairs(claim.wrt) if local else probabilities.neighbours(self.table, claim, unit, model)
+        return None if pairs is None else probabilities.bound_of(self.table.seen(tuple(outputs)), pairs)
 
     # --- the short table
 
@@ -344,7 +343,97 @@ class TableFact(MechanismFact):
         return [*MechanismFact.engineer_points(self, facts), *self._numbers()]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        return [*(law.table() for law in self.laws), *drawings.table_plots(self.table), *self._rounds()]
+        return [*(law.table() for law in self.laws), *table_plots(self.table), *self._rounds()]
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+MOST_MAPS = 4
+
+
+def table_plots(table: ProbabilityTable) -> tuple[Plot, ...]:
+    """The heat map of a table, one more of each output where several are drawn together, and maps of a few rows."""
+    if not table.rows or not table.columns:
+        return ()
+    single = [table.seen([name]) for name in table.releases] if len(table.releases) > 1 else []
+    parts = [*single[:MOST_MAPS], table]
+    found = [heat_map(part, f"table{place if place > 1 else ''}") for place, part in enumerate(parts, start=1)]
+    maps = plane_maps(table)
+    return (*found, *((maps,) if maps is not None else ()))
+
+
+def heat_map(table: ProbabilityTable, name: str = "table") -> Plot:
+    """A whole table: a row for each value of the secret, a column for each value drawn."""
+    drawn, of, size = listing(table.releases), listing(table.of), max(table.shares.shape)
+    named, names = list(map(spoken, table.rows)), list(map(spoken, table.columns))
+    row, column = np.unravel_index(int(np.argmax(table.shares)), table.shares.shape)
+    given = {
+        "of": of,
+        "drawn": drawn,
+        "high": len(named),
+        "wide": len(names),
+        "largest": rounded(float(table.shares.max())),
+        "row": named[row],
+        "column": names[column],
+        "releases": ", ".join(table.releases),
+        "given": ", ".join(table.of),
+        "blocks": size > drawing.MOST_CELLS,
+        "one": 1,
+    }
+    cells = ((label, *(rounded(float(p)) for p in shares)) for label, shares in zip(named, table.shares, strict=True))
+    whole = plotted(
+        "plots.table",
+        lambda: drawing.table_chart(table.shares, named, names, of, drawn),
+        cells if size <= drawing.MOST_NUMBERS else (),
+        *range(1, 1 + len(names)),
+        name=name,
+        columns=names,
+        **given,
+    )
+    return whole if size <= drawing.MOST_NUMBERS else replace(whole, twin=_summed_up(table, of, drawn))
+
+
+def _summed_up(table: ProbabilityTable, of: str, drawn: str) -> Table:
+    listed = row_facts(table)
+    true = [phrase("plots.rows.true")] if any(item.truth is not None for item in listed) else []
+    rows = ((i.row, i.likeliest, i.probability, i.truth)[: 3 + len(true)] for i in listed)
+    rest = phrase("plots.rows.rest", listed=len(listed), many=len(table.rows)) if len(listed) < len(table.rows) else ""
+    found = tabled("plots.rows", rows, *range(2, 3 + len(true)), of=of, drawn=drawn, rest=rest)
+    return replace(found, header=(*found.header, *true))
+
+
+def plane_maps(table: ProbabilityTable) -> Plot | None:
+    """Where the reports of a few places fall; None unless both are points in the plane on a grid."""
+    at, to = table.row_points, table.column_points
+    if at is None or to is None or at.shape[1] != 2 or to.shape[1] != 2 or len(table.of) != 1 or table.counted:
+        return None
+    (xs, column), (ys, row) = (np.unique(to[:, k], return_inverse=True) for k in (0, 1))
+    if len(xs) * len(ys) > 2 * len(to) or max(len(xs), len(ys)) > drawing.MOST_CELLS:
+        return None
+    rows, maps = [], []
+    for place in spread_out(at, MOST_MAPS):
+        shares, name = table.shares[place], spoken(table.rows[place])
+        best, mean = int(np.argmax(shares)), (rounded(float(value)).text for value in shares @ to)
+        rows.append((name, spoken(table.columns[best]), rounded(float(shares[best])), f"({', '.join(mean)})"))
+        picture = np.zeros((len(ys), len(xs)))
+        np.add.at(picture, (len(ys) - 1 - row, column), shares)
+        ring = [float(np.interp(at[place, k], ends, np.arange(len(ends)))) for k, ends in enumerate((xs, ys))]
+        maps.append(drawing.Map(f"{table.of[0]} = {name}", picture, (ring[0], ring[1])))
+    places = [name for name, *_ in rows]
+    return plotted("plots.maps", lambda: drawing.map_chart(maps), rows, 2, places=places, many=len(places))
+
+
+def spread_out(at: probabilities.Array, most: int) -> list[int]:
+    """A few points (n, d) that show the whole: one in the middle, then always the one farthest from those chosen."""
+    chosen = [int(np.argmin(((at - at.mean(axis=0)) ** 2).sum(axis=1)))]
+    apart = np.sqrt(((at[:, None, :] - at[None, :, :]) ** 2).sum(axis=2))
+    while len(chosen) < min(most, len(at)):
+        nearest = apart[:, chosen].min(axis=1)
+        if nearest.max() <= 0:
+            break
+        chosen.append(int(np.argmax(nearest)))
+    return chosen
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -356,7 +445,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
     Raises: ValueError if it is not of that form.
     """
     mechanism = plan.mechanism
-    table, rounds = drawings.read_table(mechanism), mechanism.rounds
+    table, rounds = probabilities.read_table(mechanism), mechanism.rounds
     return TableFact(
         family=mechanism.family,
         released=frozenset(table.releases),
@@ -367,14 +456,14 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         columns=count(len(table.columns)),
         entries=count(table.shares.size),
         zeros=count(int(np.count_nonzero(table.shares == 0))),
-        bits=count(drawings.common_bits(mechanism)),
+        bits=count(probabilities.common_bits(mechanism)),
         local=context.trust == NOBODY.name,
         recognised=plan.remarks.recognised,
         numbers=chosen_numbers(plan, context),
         laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),
         truths=tuple(_truths(table, context)),
         errors=tuple(_errors(plan, table, context)),
-        listed=drawings.row_facts(table),
+        listed=row_facts(table),
         metrics=context.distances,
         inputs=frozenset(context.input_domains),
     )
@@ -400,7 +489,7 @@ def _numeric(masses: Mapping[str, Fraction]) -> dict[Fraction, Fraction]:
         return {}
 
 
-def _truths(table: drawings.ProbabilityTable, context: Context) -> Sequence[Truth]:
+def _truths(table: ProbabilityTable, context: Context) -> Sequence[Truth]:
     """For each output and the value that the loss compares it with; without such a loss, where there is but one."""
     pairs = dict.fromkeys((t.left, t.right) for t in context.loss_terms)
     if not pairs and len(table.releases) == len(table.of) == 1:
@@ -414,7 +503,7 @@ def _truths(table: drawings.ProbabilityTable, context: Context) -> Sequence[Trut
     return found
 
 
-def _errors(plan: Stated, table: drawings.ProbabilityTable, context: Context) -> Sequence[ErrorTerm]:
+def _errors(plan: Stated, table: ProbabilityTable, context: Context) -> Sequence[ErrorTerm]:
     """Each error of the loss with its average; none where one of them cannot be computed."""
     terms, loss = context.loss_terms, plan.loss
     if len(terms) == 1 and terms[0].weight > 0 and loss is not None:
@@ -430,7 +519,7 @@ def _errors(plan: Stated, table: drawings.ProbabilityTable, context: Context) ->
     return averages if len(averages) == len(found) else ()
 
 
-def _average(errors: Grid, table: drawings.ProbabilityTable, *, worst: bool) -> float | None:
+def _average(errors: Grid, table: ProbabilityTable, *, worst: bool) -> float | None:
     """The average of errors, or their largest average over the rows; None where rows have no law."""
     rows = (table.shares * errors.spread(*table.shares.shape).astype(float)).sum(axis=1)
     return float(rows.max()) if worst else table.mean(rows)
@@ -442,10 +531,10 @@ def _term(term: LossTerm, average: float) -> ErrorTerm:
     return ErrorTerm(term.left, term.right, shape, term.worst, *figures)
 
 
-def _scene(model: Model, mechanism: Mechanism, table: drawings.ProbabilityTable) -> Pointwise:
+def _scene(model: Model, mechanism: Mechanism, table: ProbabilityTable) -> Pointwise:
     """The values that errors are computed from; those that are held as counts have none."""
 
-    def values(names: Sequence[str], labels: Sequence[drawings.Label]) -> dict[str, Sequence[Value]]:
+    def values(names: Sequence[str], labels: Sequence[probabilities.Label]) -> dict[str, Sequence[Value]]:
         return {n: [_value(one[i]) for one in labels] for i, n in enumerate(names) if n not in table.counted}
 
     chosen = {name: parse_exact(value) for name, value in mechanism.scalars.items()}
@@ -453,7 +542,7 @@ def _scene(model: Model, mechanism: Mechanism, table: drawings.ProbabilityTable)
     return Pointwise(model, values(table.of, table.rows), values(table.releases, table.columns), chosen, laws)
 
 
-def _value(part: drawings.Part) -> Value:
+def _value(part: probabilities.Part) -> Value:
     scalars = [_scalar(text) for text in part]
     if len(scalars) == 1:
         return scalars[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, replace
+from privspec.explain import drawing
 from privspec.explain.claims import Claim, claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, lottery_curve
 from privspec.explain.document import (
@@ -14,6 +17,7 @@ from privspec.explain.document import (
     Block,
     Judged,
     Note,
+    Plot,
     Points,
     Section,
     Sentence,
@@ -21,17 +25,17 @@ from privspec.explain.document import (
     proved,
     reported,
 )
-from privspec.explain.drawings import dummies_plot, laws_plot
 from privspec.explain.facts import MechanismFact, Rows, randomness
-from privspec.explain.messages import phrase
+from privspec.explain.messages import phrase, plotted
 from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact
-from privspec.explain.quantities import EXACT, Quantity, count, known, rounded
+from privspec.explain.quantities import EXACT, UP, Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import Rounds, comparison, property_in_short, rounds_fact, without_noise
 from privspec.explain.voting_rules import (
     MOST,
     SHORT,
     Chance,
+    Dictator,
     Example,
     ExponentialRule,
     Response,
@@ -205,6 +209,63 @@ class VotingFact(MechanismFact):
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
         said = paper_blocks(self.paper, self.note)
         return (*MechanismFact.engineer_sections(self, facts), *((Section(HEADING, said),) if said else ()))
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def laws_plot(found: Sequence[Example], rule: Rule, vote: Vote) -> Plot | None:
+    """Bars of the chances at two invented elections, next to those without noise."""
+    if not found:
+        return None
+    drawn, rows, firsts = list[drawing.Row](), [], ""
+    for example in found:
+        drawn.append(drawing.Row(phrase("plots.laws.title", example)))
+        for one in example.chances[:MOST]:
+            drawn.append(drawing.Row(one.name, one.chance.value, one.chance.text, other=one.without.value))
+            rows.append((example.title, one.name, one.votes, one.chance, one.without))
+        firsts += phrase("plots.laws.first", example, one=example.chances[0], without=rule.without)
+    return plotted(
+        "plots.laws",
+        lambda: drawing.row_chart(drawn, phrase("plots.laws.along")),
+        rows,
+        *range(2, 5),
+        first=firsts,
+        without=rule.without,
+        cut=phrase("plots.laws.cut", most=MOST, many=vote.size) if vote.size > MOST else "",
+    )
+
+
+FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1)))
+"""Multiples of this plan's dummy votes that are drawn."""
+
+
+def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
+    """Epsilon against the number of dummy votes, with this plan's."""
+    if not isinstance(rule, Dictator) or not rule.amount:
+        return None
+    kappas = [rule.amount * f for f in FACTORS]
+    spent = [math.log1p(float(vote.points.highest / k)) for k in kappas]
+    line = drawing.Line("ε", list(zip(map(float, kappas), spent, strict=True)), dots=True)
+    own = phrase("plots.any.chosen")
+    chosen = float(rule.amount), spent[FACTORS.index(Fraction(1))], own
+    rows = (
+        (rounded(k, 4), rounded(e * (1 + 1e-12), 4, UP), rounded(k * vote.size, 4), own * (k == rule.amount))
+        for k, e in zip(kappas, spent, strict=True)
+    )
+    words = phrase("plots.dummies.along"), phrase("plots.dummies.up")
+    return plotted(
+        "plots.dummies",
+        lambda: drawing.line_chart([line], [chosen], *words),
+        rows,
+        *range(3),
+        first=rounded(spent[0]),
+        last=rounded(spent[-1]),
+        fewest=rounded(kappas[0]),
+        most=rounded(kappas[-1]),
+        own=rounded(rule.amount),
+        one=1,
+    )
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from privspec.explain.document import Plot
-from privspec.explain.drawings import MOST_CELLS, SHADES, table_plots
-from privspec.explain.tables import TableFact
+from privspec.explain.drawing import MOST_CELLS, SHADES
+from privspec.explain.tables import TableFact, table_plots
 
 from .plans import Plan, facts, plan
 

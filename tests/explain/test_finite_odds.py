@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.explain.curves import EpsilonDeltaCurve, PairsCurve, dominating, odds
-from privspec.explain.drawings import curve_of, read_table
+from privspec.explain.probabilities import curve_of, read_table
 from privspec.explain.questions import SURE
 from privspec.stated import Mechanism
 

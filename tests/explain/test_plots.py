@@ -2,18 +2,13 @@ import re
 
 import pytest
 
+from privspec.explain.additive import grouped, noise_plot
+from privspec.explain.auditor import TRADEOFF_MARKS, tradeoff_plot
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Plot
 from privspec.explain.drawing import WIDTH, Scale
-from privspec.explain.plots import (
-    TRADEOFF_MARKS,
-    alternatives_plot,
-    frontier_plot,
-    grouped,
-    noise_plot,
-    sweep_plot,
-    tradeoff_plot,
-)
+from privspec.explain.engineer import alternatives_plot, frontier_plot
+from privspec.sweep import Row, frontier_svg
 
 from .plans import LINEAR, facts, plan
 
@@ -119,15 +114,14 @@ def test_many_coordinates_are_grouped() -> None:
 
 
 def test_sweep() -> None:
-    rows = [{"epsilon": e, "loss": 100 / e**2, "lower_bound": 98 / e**2} for e in (0.1, 0.5, 1.0, 10.0)]
-    rows.append({"epsilon": 20.0, "loss": None, "lower_bound": None})  # type: ignore[dict-item]
-    svg = sweep_plot(rows)
-    assert svg == sweep_plot(rows)
+    rows = [Row(str(e), 100 / e**2, 98 / e**2, None, "") for e in (0.1, 0.5, 1.0, 10.0)]
+    rows.append(Row("20", None, None, None, ""))
+    svg = frontier_svg("epsilon", rows)
+    assert svg is not None
+    assert svg == frontier_svg("epsilon", rows)
     assert svg.lstrip().startswith("<?xml")
     assert "certified lower bound" in svg
     assert "epsilon" in svg
     assert not re.search(r"var\(", svg)
-    with pytest.raises(ValueError, match="nothing to draw"):
-        sweep_plot([{"epsilon": 1.0, "loss": None}])
-    with pytest.raises(ValueError, match="nothing to draw"):
-        sweep_plot([])
+    assert frontier_svg("epsilon", [Row("1", None, None, None, "")]) is None
+    assert frontier_svg("epsilon", []) is None

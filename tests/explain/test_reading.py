@@ -11,10 +11,10 @@ from itertools import product
 import pytest
 
 from privspec.core.spans import Source
+from privspec.explain.additive import bar_size, noise_plot
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, odds
-from privspec.explain.drawing import tradeoff_chart
+from privspec.explain.drawing import Line, line_chart
 from privspec.explain.graphs import graph_svg
-from privspec.explain.plots import bar_size, noise_plot
 from privspec.explain.reports import READERS
 from privspec.model.build import load_model
 from tests.plans import solved
@@ -121,7 +121,8 @@ def test_a_loss_reads_the_same_everywhere() -> None:
 
 def _label_boxes(share: float) -> dict[str, tuple[float, float, float]]:
     """Left, right and height of the labels of a trade-off plot, the width of a character guessed high."""
-    svg = tradeoff_chart([], [(share, share, f"equal mistakes: {100 * share:.2f} %")], "x", "y", "t")
+    blind, mark = Line("a coin toss", ((0, 1), (1, 0))), (share, share, f"equal mistakes: {100 * share:.2f} %")
+    svg = line_chart([blind], [mark], "x", "y", title="t", shares=True)
     found = {}
     for style, label in re.findall(r"<text ([^>]*)>([^<]*)</text>", svg):
         place = re.search(r"translate\(([\d.]+) ([\d.]+)\)", style) or re.search(r'x="([\d.]+)" y="([\d.]+)"', style)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds
-from privspec.explain.drawings import FACTORS, dummies_plot, laws_plot
 from privspec.explain.paper import lemma_one, ratio_at
-from privspec.explain.voting import VotingFact
+from privspec.explain.voting import FACTORS, VotingFact, dummies_plot, laws_plot
 from privspec.explain.voting_rules import (
     Dictator,
     ExponentialRule,
