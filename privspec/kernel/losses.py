@@ -10,6 +10,7 @@ for what is surely let through. Of every part one pair is picked, and the picks 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, expm1, floor, inf, log, prod
 
@@ -178,19 +179,19 @@ class FiniteLaws(Factor):
 
     def delta_up(self, epsilon: Fraction) -> Fraction:
         """The largest hockey-stick divergence at an epsilon, e^epsilon rounded down."""
+        return self._most(epsilon, sum)
+
+    def largest_excess(self, epsilon: Fraction) -> Fraction:
+        """The largest p(o) - e^epsilon q(o) of a single value, e^epsilon rounded down."""
+        return self._most(epsilon, max)
+
+    def _most(self, epsilon: Fraction, together: Callable[[list[int]], int]) -> Fraction:
+        """The largest of what is put together, pair by pair, of all p(o) - e^epsilon q(o) that are above 0."""
         ratio, most = int(exp_down(epsilon) * (1 << RATIO_BITS)), 0
         for one, other in self.every():
             for p, q in ((one, other), (other, one)):
                 over = [(x << RATIO_BITS) - y * ratio for x, y in zip(p, q, strict=True)]
-                most = max(most, sum(part for part in over if part > 0))
-        return Fraction(most, self.whole << RATIO_BITS)
-
-    def largest_excess(self, epsilon: Fraction) -> Fraction:
-        """The largest p(o) - e^epsilon q(o) of a single value, e^epsilon rounded down."""
-        ratio, most = int(exp_down(epsilon) * (1 << RATIO_BITS)), 0
-        for one, other in self.every():
-            for p, q in ((one, other), (other, one)):
-                most = max(most, *((x << RATIO_BITS) - y * ratio for x, y in zip(p, q, strict=True)))
+                most = max(most, together([0, *(part for part in over if part > 0)]))
         return Fraction(most, self.whole << RATIO_BITS)
 
     def composed(self) -> PrivacyLoss | None:

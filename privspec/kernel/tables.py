@@ -123,7 +123,7 @@ def chosen_numbers(case: PlanUnderCheck, task: Task, scalars: JsonNode, laws: Js
         shares = [share.exact(0) for share in item.fields(*law.labels)]
         whole = Fraction(1) if law.weight is None else 1 - found[law.weight]
         case.says("choices", sum(shares) == 1 and whole >= 0, f"{law.name} is a law")
-        found |= {f"{law.name}:{label}": whole * share for label, share in zip(law.labels, shares, strict=True)}
+        found |= {name: whole * share for name, share in zip(law.masses, shares, strict=True)}
     return found
 
 
@@ -289,7 +289,7 @@ class Lagrangian(Dual):
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
         prices, ends, total = dict(self.prices), self.task.ends(), super().value()
         for law in self.task.laws:
-            least = min(prices.pop(f"{law.name}:{label}", ZERO) for label in law.labels)
+            least = min(prices.pop(name, ZERO) for name in law.masses)
             total += least
             if law.weight is not None:
                 prices[law.weight] = prices.get(law.weight, ZERO) - least

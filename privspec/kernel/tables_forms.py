@@ -235,7 +235,7 @@ class Fairness:
     squares: tuple[Fraction, ...]
     tolerances: tuple[Fraction, ...]
 
-    def contrast(self, view: Sequence[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
+    def contrast(self, view: Sequence[int], prior: list[Fraction], slacks: Sequence[Fraction]) -> Contrast:
         """With the slack of each level."""
         laws = []
         for rows in self.groups:
@@ -248,7 +248,7 @@ class Fairness:
 
     def largest(self, table: Table, prior: list[Fraction]) -> tuple[Fraction, Fraction, bool]:
         """The largest total variation, what is asked of its pair, and whether all pairs are within what is asked."""
-        found = self.contrast(table.view(self.outputs), prior, list(self.tolerances))
+        found = self.contrast(table.view(self.outputs), prior, self.tolerances)
         gaps = [(gap, found.pairs[pair][1]) for pair, gap in found.gaps(table).items()]
         holds = all(gap <= most for gap, most in gaps)
         return *max(gaps, key=lambda gap: gap[0], default=(ZERO, ZERO)), holds
@@ -286,6 +286,10 @@ class ChosenLaw:
     name: str
     labels: tuple[str, ...]
     weight: str | None
+
+    @property
+    def masses(self) -> list[str]:
+        return [f"{self.name}:{label}" for label in self.labels]
 
 
 @frozen
@@ -344,7 +348,7 @@ class Task:
         return {one.name: (one.low, one.high) for one in self.choices}
 
     def masses(self) -> list[str]:
-        return [f"{law.name}:{label}" for law in self.laws for label in law.labels]
+        return [name for law in self.laws for name in law.masses]
 
     def moments(self, alpha: str) -> list[Moment]:
         """Those of all conditions.

@@ -18,7 +18,6 @@ from privspec.core.records import dataclass, replace
 from privspec.families.decision import Infeasible, conflict_line, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.system import (
-    Debiased,
     Key,
     Lowered,
     TableSystem,
@@ -342,13 +341,14 @@ class DebiasedTable(SolvedTable):
     """The best table, scale and background law for the loss of debiased estimates."""
 
     solution: DebiasedSolution
-    debiased: Debiased
     program: DebiasedProgram
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:
-        masses = zip(self.debiased.masses, self.solution.masses, strict=True)
-        return {self.debiased.alpha: self.solution.alpha, **dict(masses)}
+        table = self.system.table
+        assert table.estimates is not None
+        masses = zip(table.masses(), self.solution.masses, strict=True)
+        return {table.estimates.alpha: self.solution.alpha, **dict(masses)}
 
     def witnesses(self) -> Iterator[dict[str, Any]]:
         """Cuts, which bound the loss where they are used, and the tree of boxes that says where."""
@@ -453,16 +453,13 @@ def solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTa
 
 
 def _debiased(model: Model, system: TableSystem, settings: Settings) -> SolvedTable | Infeasible:
-    debiased = Debiased.of(system.table)
-    if debiased is None:
-        raise SolverError("the conditions of this table make no estimates unbiased")
-    program = _program(model, system, debiased)
+    program = _program(model, system)
     from privspec.families.tables.conflicts import explain_infeasible
     from privspec.solvers.table_search import search_debiased
 
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
-        return DebiasedTable(model, system, settings, found, debiased, program)
+        return DebiasedTable(model, system, settings, found, program)
     lowered = to_program(system)
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
@@ -470,11 +467,21 @@ def _debiased(model: Model, system: TableSystem, settings: Settings) -> SolvedTa
     return explain_infeasible(model, system, lowered, conflict, settings, loss_of)
 
 
-def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedProgram:
+def _program(model: Model, system: TableSystem) -> DebiasedProgram:
+    """The search over the scale, the background law and the table.
+
+    Raises: SolverError where conditions are not, or no longer, those of estimates; SpecError.
+    """
     from privspec.solvers.table_search_programs import DebiasedProgram  # few losses are of debiased estimates
 
-    assert system.prior is not None
-    moments, masses, lines = debiased.moments, debiased.masses, system.beside("condition", "law")
+    table = system.table
+    assert system.prior is not None and table.estimates is not None
+    alpha, weights = table.estimates.alpha, table.estimates.weights
+    found = [condition.moment(alpha) for condition in table.conditions]
+    moments = [moment for moment in found if moment is not None]
+    if not len(moments) == len(found) == len(weights):
+        raise SolverError("the conditions of this table make no estimates unbiased")
+    masses, lines = table.masses(), system.beside("condition", "law")
     equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
     for line in (*equal, *less):
         if line.scalars:
@@ -485,11 +492,11 @@ def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedP
         tuple(system.prior),
         tuple(tuple(moment.g) for moment in moments),
         tuple(tuple(moment.t) for moment in moments),
-        debiased.weights,
+        weights,
         tuple(block for _, block in system.privacy),
-        (debiased.low, debiased.high),
+        table.ends()[alpha],
         tuple(tuple(moment.h.get(name, Fraction(0)) for name in masses) for moment in moments) if masses else None,
-        (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
+        (Fraction(1), Fraction(-1 if any(law.weight is not None for law in table.laws) else 0)),
         linear_rows(equal, system.shape[1], {}),
         linear_rows(less, system.shape[1], {}),
     )

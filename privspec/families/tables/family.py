@@ -183,7 +183,7 @@ def mechanism_of(decision: SolvedTable) -> dict[str, Any]:
         out["rounds"] = rounds_json(table.rounds.budget, table.rounds.count)
     values, laws = decision.scalars, {}
     for law in table.laws:
-        masses = [values[f"{law.name}:{label}"] for label in law.labels]
+        masses = [values[name] for name in law.masses]
         total = sum(masses, Fraction(0))
         even = Fraction(1, len(law.labels))
         laws[law.name] = {

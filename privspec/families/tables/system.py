@@ -21,7 +21,7 @@ from privspec.kernel.core.problem import AskedMeasure, Obligation
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.divergences import Condition as AskedOfLaws
 from privspec.kernel.divergences import Curved, HockeyStick
-from privspec.kernel.tables_forms import Amount, Condition, Fairness, Limit, Moment, Variation, Votes
+from privspec.kernel.tables_forms import Amount, Condition, Fairness, Limit, Variation, Votes
 from privspec.model.worlds import Neighbours
 from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import Costs, Table, fractions, laws_of
@@ -214,9 +214,8 @@ class TableSystem:
         prices = {price.name: price.weight for price in table.loss.prices}
         found += [Scalar(one.name, one.low, one.high, prices.get(one.name, NONE)) for one in table.choices]
         for law in table.laws:
-            masses = [f"{law.name}:{label}" for label in law.labels]
-            found += [Scalar(name, NONE, Fraction(1)) for name in masses]
-            total = dict.fromkeys(masses, Fraction(1)) | ({} if law.weight is None else {law.weight: Fraction(1)})
+            found += [Scalar(name, NONE, Fraction(1)) for name in law.masses]
+            total = dict.fromkeys(law.masses, Fraction(1)) | ({} if law.weight is None else {law.weight: Fraction(1)})
             found.append(LinearLine(("law", law.name), 0, {}, total, Fraction(1), True))
         for k, fair in enumerate(table.fairness):
             found += _fairness(k, fair, self)
@@ -377,10 +376,10 @@ def _accuracy(k: int, line: Limit, system: TableSystem) -> Iterator[Stated]:
 
 def _fairness(k: int, line: Fairness, system: TableSystem) -> Iterator[Stated]:
     """Equalities for tolerance 0; else slacks for what one group gets more often, that sum to the tolerance."""
-    view = view_of(system.table, line.outputs)
-    seen = np.arange(system.shape[1]) if view is None else view
-    count = int(seen.max()) + 1
-    mixtures = [_mixture(group, system.prior) for group in line.groups]
+    table = system.table
+    view = table.table((), 1).view(line.outputs)
+    seen, count = np.array(view), max(view) + 1
+    mixtures = line.contrast(view, table.weights(), line.tolerances).mixtures
     triples = np.array(line.pairs.entries, dtype=np.intp).reshape(-1, 3)
     firsts: dict[int, int] = {}
     for number, (a, b, level) in enumerate(triples.tolist()):
@@ -400,14 +399,6 @@ def _fairness(k: int, line: Fairness, system: TableSystem) -> Iterator[Stated]:
             yield LinearLine(("fairness", k, number, s), line.line, rows[s], {name: Fraction(-1)}, NONE)
         total = dict.fromkeys(names, Fraction(1))
         yield LinearLine(("fairness", k, number, "total"), line.line, {}, total, tolerance)
-
-
-def _mixture(rows: Sequence[int], prior: Costs | None) -> dict[int, Fraction]:
-    """The law of the rows of a group."""
-    if len(rows) == 1 or prior is None:
-        return {rows[0]: Fraction(1)}
-    total = sum((prior[r] for r in rows), NONE)
-    return {r: prior[r] / total for r in rows if prior[r]}
 
 
 def _difference(
@@ -468,40 +459,6 @@ def _lies(k: int, line: Votes) -> Iterator[LinearLine]:
             table = {(lied, c): Fraction(1) for c, a in enumerate(line.winners) if chosen >> a & 1}
             table |= {(row, c): Fraction(-1) for c, a in enumerate(line.winners) if chosen >> a & 1}
             yield LinearLine(("lie", k, lied, row, chosen), line.line, table, {}, line.limit, chosen in theirs)
-
-
-# --- debiased estimates ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Debiased:
-    """The chosen number alpha with its range, the masses of the background law (none without), and the moments.
-
-    `weighted`: the masses of the law sum to 1 - alpha, else to 1.
-    """
-
-    alpha: str
-    low: Fraction
-    high: Fraction
-    masses: tuple[str, ...]
-    weighted: bool
-    moments: tuple[Moment, ...]
-    weights: tuple[Fraction, ...]
-
-    @classmethod
-    def of(cls, table: Table) -> Debiased | None:
-        """What the loss of a table estimates; None where its conditions are not, or no longer, those of estimates."""
-        assert table.estimates is not None
-        alpha = table.estimates.alpha
-        (choice,) = (choice for choice in table.choices if choice.name == alpha)
-        moments = [condition.moment(alpha) for condition in table.conditions]
-        masses = tuple(f"{law.name}:{label}" for law in table.laws for label in law.labels)
-        weighted = any(law.weight is not None for law in table.laws)
-        known = tuple(found for found in moments if found is not None)
-        weights = table.estimates.weights
-        if not len(known) == len(moments) == len(weights):
-            return None
-        return cls(alpha, choice.low, choice.high, masses, weighted, known, weights)
 
 
 def table_of(problem: Problem) -> Table:
