@@ -380,7 +380,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end
 from privspec.kernel.laws.laplace import Scaled
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import HOMES, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -389,7 +389,7 @@ class Logistic(Scaled):
     """Density ~ e^(-x / scale) / (1 + e^(-x / scale))^2, independent for each answer."""
 
     family = shape = "logistic"
-    words, in_steps = WORDS_OF["logistic"], ()
+    words, in_steps = HOMES["logistic"].words, ()
     title = "logistic noise"
     notes = ("logistic",)
     entry = "scale"
@@ -474,10 +474,7 @@ Numbers are independent, and rounding is post-processing.
 NOISE_PATCHES = {
     "privspec/kernel/laws/logistic.py": (("", LOGISTIC.lstrip()),),
     "privspec/noise/logistic.py": (("", LOGISTIC_DRAWN.lstrip()),),
-    "privspec/kernel/laws/law.py": (
-        ('    "knorm": ("knorm",),\n', '    "knorm": ("knorm",),\n    "logistic": ("logistic",),\n'),
-        ('("knorm", "KNorm"))', '("knorm", "KNorm"), ("logistic", "Logistic"))'),
-    ),
+    "privspec/kernel/laws/law.py": (('"KNorm"),\n', '"KNorm"),\n    "logistic": Home(("logistic",), "Logistic"),\n'),),
 }
 NOISE_NOTE = {"privspec/noise/notes/logistic.md": (("", LOGISTIC_NOTE),)}
 NOISY = """variables:

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-
-from flint import fmpq_mat
+from typing import TYPE_CHECKING
 
 from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
-from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import NoisyView
-from privspec.kernel.laws.threshold import Normal
-from privspec.kernel.losses import Factor, FiniteLaws, Loss, Response
-from privspec.kernel.strategies.dense import Dense, Scaling, dot
-from privspec.kernel.strategies.sequences import Drawn, Proof, Sums
+from privspec.kernel.losses import FiniteLaws, Loss, Response
 from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Shown, Structured, Table, Term, Times
+
+if TYPE_CHECKING:
+    from flint import fmpq_mat
+
+    from privspec.kernel.laws.threshold import Normal
+    from privspec.kernel.strategies.dense import Scaling
+    from privspec.kernel.strategies.sequences import Proof
 
 PAIRS = 2**22
 """Most pairs of rows of one change, both ways."""
@@ -163,10 +164,9 @@ def structured(term: Structured, seen: Seen, change: Change) -> Theorem:
 
 def given_model(term: Structured, seen: Seen, change: GivenModel, hint: Hint = NOTHING) -> Theorem:
     """Noisy sums of a sequence: by the laws of entries that are drawn by a model, whoever sees which of the numbers."""
-    if not isinstance(term.strategy, Sums) or not isinstance(term.law, WholeLaplace) or hint.sequence is None:
-        raise Refused("is no noisy sum of a sequence, or does not say how a model shows what it hides")
-    epsilon = hint.sequence.epsilon(Drawn(term.strategy.counts, change.model, term.law.scale))
-    return Theorem(_RULE, term, seen, change, Loss(factors=(Response(epsilon),) if epsilon else ()))
+    if hint.sequence is None:
+        raise Refused("does not say how a model shows what it hides")
+    return Theorem(_RULE, term, seen, change, hint.sequence.let_through(term.strategy, term.law, change))
 
 
 def times(term: Times, seen: Seen, one: Theorem) -> Theorem:
@@ -205,44 +205,20 @@ def independent(term: Independent, seen: Seen, parts: tuple[Theorem, ...]) -> Th
     return Theorem(_RULE, term, seen, tuple(one.change for one in parts), Loss(mu_squared, factors, delta))
 
 
-def weaken(one: Theorem) -> Theorem:
-    """Every factor counts as randomised response of its largest log ratio."""
-    pure = one.loss.epsilons()
-    if pure is None:
-        raise Refused("a ratio without limit")
-    factors: tuple[Factor, ...] = tuple(map(Response, pure))
-    return Theorem(_RULE, one.term, one.seen, one.change, Loss(one.loss.mu_squared, factors, one.loss.delta))
-
-
 # --- views of noise ----------------------------------------------------------------------------------------------
 
 
 def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
-    """What whoever sees some outputs sees of a curator's noisy answers."""
+    """What whoever sees some outputs sees of a curator's noisy answers; a mixture of them if an inverse is given."""
     rows = term.used(seen)
     view = NoisyView(term.strategy, tuple(rows), term.strategy.chosen(rows), term.lattice)
-    return view if inverse is None else _mixture(term, seen, view, inverse)
-
-
-def _mixture(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> NoisyView:
-    """Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse.
-
-    That noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
-    K has an inverse on what L shows.
-    """
+    if inverse is None:
+        return view
     shown = [matrix for name, matrix in term.shows if name in seen]
-    left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
-    if not term.mixed or not term.law.spherical or None in shown or seen >= term.outputs:
+    if not term.mixed or not term.law.spherical or seen >= term.outputs:
         raise Refused("is given for a view that is no mixture")
-    if inverse.nrows() != inverse.ncols() or inverse.ncols() != left.nrows():
-        raise Refused("is no inverse of what is seen")
-    mixed = inverse * left
-    gram = (mixed * mixed.transpose()).tolist()
-    off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
-    defect = sqrt_up(dot(off, off))
-    if defect >= 1:
-        raise Refused("is not near an inverse of what is seen")
-    return replace(view, seen=Dense(mixed * term.strategy.matrix), slack=1 / (1 - defect))
+    mixture, slack = term.strategy.mixture(shown, inverse)
+    return replace(view, seen=mixture, slack=slack)
 
 
 def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:

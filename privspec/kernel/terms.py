@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-
-from flint import fmpq_mat
+from typing import TYPE_CHECKING
 
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import Choice, Law, Strategy
-from privspec.kernel.laws.threshold import Threshold
-from privspec.kernel.strategies.dense import Dense, Lattice
 
-ZERO = Fraction(0)
+if TYPE_CHECKING:
+    from flint import fmpq_mat
+
+    from privspec.kernel.laws.law import Choice, Law, Strategy
+    from privspec.kernel.laws.threshold import Threshold
+    from privspec.kernel.strategies.dense import Dense, Lattice
 
 
 @frozen

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import HOMES, Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
 
@@ -25,7 +25,7 @@ SPARED = Fraction(1, 2**1000)
 class Normal(Law):
     """Noise that is normal, or next to normal: so are errors."""
 
-    words = WORDS_OF["gaussian"]
+    words = HOMES["gaussian"].words
     family = "gaussian"
     figures = exposed = ("mu",)
     normal = True

@@ -14,7 +14,7 @@ from flint import ctx
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, nearest
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import HOMES, Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -28,7 +28,7 @@ class Scaled(Law):
 
     scales: tuple[Fraction, ...]
     family = "laplace"
-    words = WORDS_OF["laplace"]
+    words = HOMES["laplace"].words
     in_steps = ("geometric",)
 
     def __post_init__(self) -> None:

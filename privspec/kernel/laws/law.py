@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 
@@ -18,19 +18,26 @@ if TYPE_CHECKING:
     from privspec.kernel.strategies.dense import Dense, Lattice, Scaling
 
 
-WORDS_OF = {
-    "gaussian": ("gaussian",),
-    "laplace": ("laplace", "geometric"),
-    "staircase": ("staircase",),
-    "knorm": ("knorm",),
+class Home(NamedTuple):
+    """Of the file of a law: the noise families of a spec that allow it, and its classes.
+
+    `alone`: of noise that a curator draws, or each party; `in_shares`: of the sum of what parties of a secure sum draw.
+    """
+
+    words: tuple[str, ...]
+    alone: str
+    in_shares: str = ""
+
+
+HOMES = {
+    "gaussian": Home(("gaussian",), "Gaussian", "GaussianShares"),
+    "laplace": Home(("laplace", "geometric"), "Laplace", "LaplaceShares"),
+    "staircase": Home(("staircase",), "Staircase"),
+    "knorm": Home(("knorm",), "KNorm"),
 }
-"""By the file of a law, the noise families of a spec that allow it."""
-FAMILIES = tuple(word for words in WORDS_OF.values() for word in words)
+"""The laws of noise, by file."""
+FAMILIES = tuple(word for home in HOMES.values() for word in home.words)
 """The noise families that a spec may ask for."""
-CURATED = (("gaussian", "Gaussian"), ("laplace", "Laplace"), ("staircase", "Staircase"), ("knorm", "KNorm"))
-"""Of noise that a curator draws, or each party: by file and class."""
-IN_SHARES = (("gaussian", "GaussianShares"), ("laplace", "LaplaceShares"))
-"""Of the sum of what the parties of a secure sum draw."""
 
 
 @frozen
@@ -193,8 +200,10 @@ class Choice:
 @cache
 def laws(*, shared: bool = False) -> tuple[type[Law], ...]:
     """The laws of noise, or of noise in shares."""
-    homes = IN_SHARES if shared else CURATED
-    return tuple(getattr(__import__(f"privspec.kernel.laws.{home}", fromlist=[name]), name) for home, name in homes)
+    named = [(file, home.in_shares if shared else home.alone) for file, home in HOMES.items()]
+    return tuple(
+        getattr(__import__(f"privspec.kernel.laws.{file}", fromlist=[name]), name) for file, name in named if name
+    )
 
 
 @cache

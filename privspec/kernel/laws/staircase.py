@@ -17,7 +17,7 @@ from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
 from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.core.records import dataclass
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import HOMES, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -130,7 +130,7 @@ class Staircase(Law):
     law: Stepped
     family = shape = "stepped"
     keys = ("laws",)
-    words = WORDS_OF["staircase"]
+    words = HOMES["staircase"].words
     title = "noise in steps"
     notes = ("stepped",)
     figures = ("epsilon", "delta")

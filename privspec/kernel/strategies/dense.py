@@ -15,7 +15,7 @@ from math import ceil, gcd, isqrt
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units, boxed, freely
-from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
+from privspec.kernel.core.numbers import ZERO, end, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
 
 COUNTED = ("cell", "swap", *PERSON)
@@ -31,7 +31,6 @@ SQUARINGS, DIGITS = 40, 106
 """Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
 CLOSE = 1 + Fraction(1, 10**9)
 """Factor up to which a bound is not made better by a largest eigenvalue, which takes long to bound."""
-ZERO = Fraction(0)
 LISTED = 4096
 """What a person may change is listed up to so many moves."""
 VERTICES = 16
@@ -53,6 +52,26 @@ class Dense:
     def chosen(self, rows: list[int]) -> Dense:
         """Some of the answers."""
         return Dense(chosen_rows(self.matrix, rows))
+
+    def mixture(self, shown: list[fmpq_mat | None], inverse: fmpq_mat) -> tuple[Dense, Fraction]:
+        """How K L B moves, for L what is `shown` and K an `inverse`, and at least 1 / (the covariance of K L noise).
+
+        Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse. That
+        noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
+        K has an inverse on what L shows.
+        """
+        if None in shown:
+            raise Refused("is given for a view that is no mixture")
+        left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
+        if inverse.nrows() != inverse.ncols() or inverse.ncols() != left.nrows():
+            raise Refused("is no inverse of what is seen")
+        mixed = inverse * left
+        gram = (mixed * mixed.transpose()).tolist()
+        off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
+        defect = sqrt_up(dot(off, off))
+        if defect >= 1:
+            raise Refused("is not near an inverse of what is seen")
+        return Dense(mixed * self.matrix), 1 / (1 - defect)
 
     def quadratic_sensitivity(self, change: Units, scaling: list[Scaling] | None = None) -> Fraction:
         """At least the largest squared length of the move of all answers."""

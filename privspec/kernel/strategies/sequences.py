@@ -16,10 +16,12 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx, fmpz_poly
 
-from privspec.kernel.changes import MOST_SEQUENCES, Change, Entries, SequenceModel
+from privspec.kernel.changes import MOST_SEQUENCES, Change, Entries, GivenModel, SequenceModel
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import Strategy
+from privspec.kernel.laws.laplace import WholeLaplace
+from privspec.kernel.laws.law import Law, Strategy
+from privspec.kernel.losses import Loss, Response
 
 PRECISION = 256
 MOST_RATIOS = 2 * 10**6
@@ -113,6 +115,13 @@ class Proof:
         Raises: Refused where it does not show that, or would be too much work.
         """
         raise NotImplementedError
+
+    def let_through(self, strategy: Strategy, law: Law, change: GivenModel) -> Loss:
+        """What noise of a law on a strategy lets through of an entry, given the model of a change."""
+        if not isinstance(strategy, Sums) or not isinstance(law, WholeLaplace):
+            raise Refused("is no noisy sum of a sequence")
+        epsilon = self.epsilon(Drawn(strategy.counts, change.model, law.scale))
+        return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
 @frozen
