@@ -1,7 +1,7 @@
-"""What one addition touches: a measure, a voting rule and a law of noise are added by patches to a copy of the tree.
+"""What one addition touches: a measure, a voting rule, a law of noise, whom to trust are added to a copy of the tree.
 
-No module but the home of measures names one, and none but that of voting rules one of these, so that nothing else has
-to be touched.
+No module but the home of measures names one, none but that of voting rules one of these, and none but that of trusts
+one of these, so that nothing else has to be touched.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import pytest
 from privspec.kernel.laws.law import FAMILIES, by_shape, laws
 from privspec.kernel.laws.voting import VOTING
 from privspec.kernel.measures import BY_WORD
+from privspec.kernel.trust import KINDS
 
 TOP = Path(__file__).parents[1]
 HOME = TOP / "privspec" / "kernel" / "measures.py"
@@ -30,13 +32,29 @@ NAMED = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(word) for word in BY_WO
 """A measure by its name or by its word; of epsilon and delta, the two letters alone are the field's as well."""
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """A module's syntax without its documentation."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return [node for node in nodes if id(node) not in notes or not isinstance(node, ast.Constant)]
+
+
+def modules() -> list[Path]:
+    return [*(TOP / "privspec").rglob("*.py"), *(TOP / "solvers").rglob("*.py")]
+
+
+def texts_in(path: Path) -> set[str]:
+    """The texts of a module that are not documentation."""
+    constants = {node.value for node in nodes_of(path) if isinstance(node, ast.Constant)}
+    return {text for text in constants if isinstance(text, str)}
+
+
 def names_in(path: Path) -> list[tuple[int, str]]:
     """The lines of a module that name a measure, in a text that is not documentation or in a name of its own."""
-    tree = ast.parse(path.read_text("utf-8"))
-    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+    for node in nodes_of(path):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found += [(node.lineno, node.value)] if NAMED.search(node.value) else []
         elif isinstance(node, ast.Name | ast.Attribute):
             own = node.id if isinstance(node, ast.Name) else node.attr
@@ -45,8 +63,7 @@ def names_in(path: Path) -> list[tuple[int, str]]:
 
 
 def test_no_module_but_its_home_names_a_measure() -> None:
-    modules = [*(TOP / "privspec").rglob("*.py"), *(TOP / "solvers").rglob("*.py")]
-    found = {str(path.relative_to(TOP)): names for path in modules if path != HOME and (names := names_in(path))}
+    found = {str(path.relative_to(TOP)): names for path in modules() if path != HOME and (names := names_in(path))}
     assert found == {}
     assert names_in(HOME)
 
@@ -195,11 +212,10 @@ def test_no_module_but_its_home_names_a_voting_rule() -> None:
     names = {one.name for one in VOTING} - {"exponential", "permute_and_flip"}
     home = TOP / "privspec" / "kernel" / "laws" / "voting.py"
     found = {}
-    for path in [*(TOP / "privspec").rglob("*.py"), *(TOP / "solvers").rglob("*.py")]:
-        tree = ast.parse(path.read_text("utf-8"))
-        said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-        if path != home and said & names:
-            found[path.name] = said & names
+    for path in modules():
+        said = texts_in(path) & names
+        if path != home and said:
+            found[path.name] = said
     assert found == {}
 
 
@@ -211,9 +227,9 @@ def test_no_module_of_the_kernel_but_its_home_names_a_law_of_noise() -> None:
     shared = {"gaussian", "laplace", "geometric", "knorm", "knorm-l2"}
     found = {}
     for path in kernel.rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-        said = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-        others = {name for name in said & set(homes) if homes[name].__module__.rpartition(".")[2] != path.stem}
+        others = {
+            name for name in texts_in(path) & set(homes) if homes[name].__module__.rpartition(".")[2] != path.stem
+        }
         others -= {
             note for law in by_shape().values() if law.__module__.endswith(f".{path.stem}") for note in law.notes
         }
@@ -571,3 +587,138 @@ def test_a_law_of_noise_is_added_by_its_law_its_sampler_and_its_name(tmp_path: P
     words = ["noisy.json", "--input", "x=x.csv", "--ledger", ledger, "-o", "out.json"]
     ran(copy, "-m", "privspec", "run", *words, "--other-people", "made up for a test")
     assert json.loads((copy / "out.json").read_text("utf-8"))
+
+
+# --- a trust that there is not: the keeper adds noise in the open, where everybody sees all of it ----------
+
+
+def test_no_module_but_its_home_names_a_trust() -> None:
+    home = TOP / "privspec" / "kernel" / "trust.py"
+    asked = re.compile(rf"\btrust ({'|'.join(KINDS)})\b")
+    found = {}
+    for path in modules():
+        named = {text for text in texts_in(path) if text in KINDS or asked.search(text)}
+        if path != home and named:
+            found[path.name] = named
+    assert found == {}
+
+
+IN_THE_OPEN = """
+OPEN_BOOK = TrustModel(
+    "open_book",
+    "one keeper sees all raw data, and everybody sees every noisy number",
+    "One keeper sees all data; everybody sees every noisy number.",
+    "Central",
+    public=True,
+    shown="all {answers} noisy numbers",
+)
+KINDS = {model.name: model for model in (CURATOR, OPEN_BOOK, SECURE_SUM, NOBODY)}
+"""
+OPEN_WORD = """
+## open_book
+
+`trust open_book`: one keeper sees all raw data, and everybody sees every noisy number that outputs are made of.
+
+```priv
+variables:
+  input x in [0, 1]^4
+  output O
+loss: E[ ||O - x||^2 ]
+privacy: O is 1-DP wrt x, replacing one entry
+options: trust open_book
+```
+"""
+OPEN_SENTENCES = """
+[open_book]
+sees_raw = "The keeper, who makes the release."
+stolen_server = "Yes, the keeper holds the raw data."
+place = "at the keeper"
+auditor = "One keeper holds all raw data and adds the noise; everyone sees every noisy number."
+
+[nobody]
+"""
+TRUST_PATCHES = {
+    "privspec/kernel/trust.py": (
+        ("KINDS = {model.name: model for model in (CURATOR, SECURE_SUM, NOBODY)}\n", IN_THE_OPEN),
+    ),
+    "privspec/language/words.md": (
+        ("\n## curator, nobody, secure_sum\n", OPEN_WORD + "\n## curator, nobody, secure_sum\n"),
+    ),
+    "privspec/explain/messages/trust.toml": (("\n[nobody]\n", OPEN_SENTENCES),),
+}
+TRUSTING = """variables:
+  input x in [0, 1]^8
+  output O
+  output P
+loss: E[ ||O - x||^2 ] + E[ (P - sum(x))^2 ]
+privacy:
+  O is 1-GDP wrt x, replacing one entry, seen by press
+  (O, P) is 2-GDP wrt x, replacing one entry, seen by auditors
+options: trust {trust}
+"""
+UNKNOWN_KEYS = """variables:
+  input people in table(district in unknown)
+  output shown
+loss: worst[ missed(shown, keys(people, by = {{district}}, at_least = 5)) ]
+privacy: shown is (1, 1e-3)-DP wrt people, adding or removing one record
+options: trust {trust}
+"""
+TRUSTED = """
+import json, sys
+from pathlib import Path
+from privspec import load
+from privspec.audit import audit
+from privspec.core.diagnostics import SpecError
+from privspec.kernel import judge
+from privspec.manual import help_text
+
+folder, found = Path(sys.argv[1]), {"help": help_text("open_book")}
+for trust in ("curator", "open_book"):
+    plan = load(str(folder / f"{trust}.priv")).solve()
+    plan.write(str(folder / f"{trust}.json"))
+    text = plan.to_json()
+    found[trust] = {
+        "loss": plan.loss.value,
+        "bound": plan.loss.lower_bound,
+        "holds": judge(text).ok,
+        "in the open": refused(text.replace('"kind": "curator"', '"kind": "open_book"')),
+    }
+found["pages"] = {reader: plan.explain(reader) for reader in ("public", "auditor", "engineer", "register")}
+found["audit"] = [(one.promised, one.shown) for one in audit(plan, draws=500, seed=1).findings]
+try:
+    load(str(folder / "keys.priv")).solve()
+except SpecError as error:
+    found["keys"] = str(error)
+print(json.dumps(found))
+"""
+
+
+def test_a_trust_is_added_by_its_entry_its_words_and_its_sentences(tmp_path: Path) -> None:
+    """From spec through solve, verify, pages, audit and run, by a patch of three files; keys refuse it."""
+    assert len(TRUST_PATCHES) <= 3
+    copy = patched(tmp_path, TRUST_PATCHES)
+    for trust in ("curator", "open_book"):
+        (copy / f"{trust}.priv").write_text(TRUSTING.format(trust=trust), "utf-8")
+    (copy / "keys.priv").write_text(UNKNOWN_KEYS.format(trust="open_book"), "utf-8")
+    found = json.loads(ran(copy, "-c", REFUSED + TRUSTED, str(copy)))
+    # the press sees what the auditors see: (sum of the roots of the eigenvalues of 1 + 11')^2 / 8 at a mu of 1
+    assert found["open_book"]["loss"] == pytest.approx((7 + 3) ** 2 / 8, rel=1e-5)
+    assert found["curator"]["loss"] < 10
+    assert found["curator"]["in the open"] and not found["open_book"]["in the open"]
+    for own in (found["curator"], found["open_book"]):
+        assert own["holds"] and own["bound"] == pytest.approx(own["loss"], rel=1e-5)
+    assert found["audit"] and all(0 < shown <= promised for promised, shown in found["audit"])
+    for page in found["pages"].values():
+        assert "cannot describe" not in page
+        assert "urator holds" not in page
+    assert "everybody sees every noisy number" in found["pages"]["auditor"]
+    assert "at the keeper" in found["pages"]["engineer"]
+    assert "The keeper, who makes the release." in found["pages"]["public"]
+    assert "every noisy number that outputs are made of" in found["help"]
+    assert "trust open_book" in found["keys"]
+    (copy / "x.csv").write_text("\n".join(["x", *map(str, (0.1, 0.5, 0.2, 0.9, 0, 1, 0.4, 0.3))]) + "\n", "utf-8")
+    ledger = str(copy / "ledger.db")
+    ran(copy, "-m", "privspec", "ledger", "init", ledger, "--limit", "mu=2")
+    words = ["open_book.json", "--input", "x=x.csv", "--ledger", ledger, "-o", "out.json"]
+    ran(copy, "-m", "privspec", "run", *words, "--other-people", "made up for a test")
+    assert json.loads((copy / "out.press.json").read_text("utf-8"))

@@ -18,6 +18,7 @@ from privspec.execute.keeper import STRICT_RULE, DataOwnerReport, refuse
 from privspec.execute.sources import AS_USUAL, TextFiles
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.trust import NOBODY, TrustModel
 from privspec.noise.samplers import SimulationRandomness
 from privspec.registry import family_of_plan
 
@@ -329,7 +330,7 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
 
     executed: E
     source: Data
-    trust: str
+    trust: TrustModel
 
     READ: ClassVar[Callable[[JsonNode, JsonNode], Any]]
     """What the kernel reads of a block and the mechanism of a plan."""
@@ -358,7 +359,7 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
         with readable_plan():
             frame, (block,) = read_frame(JsonNode(plan["problem"], "problem")), plan["problem"]["blocks"]
             executed = cls.read_plan(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"), frame)
-            return cls(executed, frame.data[0], frame.trust.kind)
+            return cls(executed, frame.data[0], frame.trust.means)
 
     @classmethod
     def fit(cls, model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
@@ -526,7 +527,7 @@ def no_messages(why: str = "") -> UsageError:
     return UsageError.of(
         "PS0844",
         "parties make no messages under this plan" + (f": {why}" if why else ""),
-        help="with `options: trust nobody` every party adds noise of its own",
+        help=f"with `options: {NOBODY.written}` every party adds noise of its own",
     )
 
 

@@ -17,7 +17,7 @@ from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
 from privspec.explain.messages import phrase
 from privspec.explain.quantities import Quantity, rounded
-from privspec.kernel.trust import CURATOR, NOBODY, PARTS
+from privspec.kernel.trust import CURATOR, KINDS, NOBODY, PARTS
 from privspec.language import syntax
 from privspec.language.parser import parse
 from privspec.language.spelling import spell
@@ -189,6 +189,16 @@ class Context:
             return phrase(f"trust.{self.trust}.{name}")
         each = ((listing(parts), phrase(f"trust.{kind}.{name}")) for kind, parts in self.trusts.items())
         return " ".join(f"For {parts}: {words[0].lower()}{words[1:]}" for parts, words in each)
+
+    @property
+    def alone(self) -> bool:
+        """Whether each party draws its own noise."""
+        return self.trust in KINDS and KINDS[self.trust].alone
+
+    @property
+    def kept(self) -> bool:
+        """Whether one keeper sees all data of some output."""
+        return any(kind in KINDS and not KINDS[kind].by_parties for kind in self.trusts)
 
     @property
     def place(self) -> str:

@@ -30,7 +30,6 @@ from privspec.explain.questions import Question, Step, how_near, of_report, took
 from privspec.kernel.laws.knorm import root_up
 from privspec.kernel.points import NORM_OF, PointBlock, read_points
 from privspec.kernel.reports import CellBlock, Frequencies, FrequencyBlock, Sets, read_cells, read_frequencies
-from privspec.kernel.trust import NOBODY
 from privspec.stated import Stated
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def point_fact(plan: Stated, context: Context) -> PointFact:
         error_size=typical(plan, points.error.weight, squared=points.error.power == 2),
         apart=_apart(points, context),
         near=rounded(float(found.scale) * float(gammaincinv(points.size, float(NEAR))), 3, UP) if round_ else None,
-        local=context.trust == NOBODY.name,
+        local=context.alone,
         input_line=context.line_of(points.source),
     )
 
@@ -254,7 +253,7 @@ def cell_fact(plan: Stated, context: Context) -> CellFact:
         rows=tuple(tuple(Fraction(chance, term.whole) for chance in row) for row in term.rows),
         error_size=typical(plan, block.weight, squared=block.power == 2),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
-        local=context.trust == NOBODY.name,
+        local=context.alone,
         input_line=context.line_of(block.source),
     )
 

@@ -53,7 +53,6 @@ from privspec.explain.quantities import (
     told,
 )
 from privspec.explain.questions import Question
-from privspec.kernel.trust import NOBODY
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
@@ -376,7 +375,7 @@ def _template(entry: Seen, stated: Sequence[Claim], where: Context) -> Claim:
     bare = Claim(entry.outputs, entry.wrt, moved, entry.observer, where.line_of(entry.input))
     like = next((line for line in stated if entry.input in line.wrt and line.relation.text == moved.text), None)
     if like is None:
-        return replace(bare, local=where.trust == NOBODY.name)
+        return replace(bare, local=where.alone)
     local = like.local or like.by_distance
     kept = replace(bare, relation=like.relation, line=like.line, notes=like.notes, delta=like.delta)
     return replace(kept, requirement=like.requirement, local=local)

@@ -17,7 +17,6 @@ from privspec.explain.quantities import UP, Quantity, count, known, rounded
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.selection import Drawn, Ranks, Selected, Where, read_drawn
-from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
 from privspec.stated import Site, Stated, Statistic
 
@@ -171,7 +170,7 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
         without_noise=None if plan.loss is None else known(plan.loss.without_noise),
         crowds=count(0 if plan.loss is None else plan.loss.crowds),
         stand_ins=count(0 if plan.loss is None else plan.loss.parties),
-        local=context.trust == NOBODY.name,
+        local=context.alone,
         angle=plan.loss is not None and plan.loss.expression.replace(" ", "").startswith("E[disagreement("),
         input_line=context.line_of(found.source),
     )

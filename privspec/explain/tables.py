@@ -38,7 +38,6 @@ from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts,
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import comparison, rounds_fact
-from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure, listing
@@ -457,7 +456,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         entries=count(table.shares.size),
         zeros=count(int(np.count_nonzero(table.shares == 0))),
         bits=count(probabilities.common_bits(mechanism)),
-        local=context.trust == NOBODY.name,
+        local=context.alone,
         recognised=plan.remarks.recognised,
         numbers=chosen_numbers(plan, context),
         laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),

@@ -46,7 +46,6 @@ from privspec.explain.voting_rules import (
     read_vote,
 )
 from privspec.kernel.laws.voting import BY_NAME
-from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
 from privspec.stated import Property, Stated
 
@@ -276,7 +275,7 @@ def voting_fact(plan: Stated, context: Context) -> VotingFact:
 
     Raises: KeyError, ValueError if it is not of that form.
     """
-    family, remarks, local = plan.mechanism.family, plan.remarks, context.trust == NOBODY.name
+    family, remarks, local = plan.mechanism.family, plan.remarks, context.alone
     vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     by_profile = (plan.claims.get("bound") or {}).get("profile")

@@ -208,7 +208,7 @@ class ChainRules(Rules):
         held = [(data.name, data.party) for data in case.frame.data]
         if held != [(block.source, None)] or case.frame.trust.means.public:
             raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, "only the noisy answers are seen, under trust curator")
+        case.says("view", True, f"only the noisy answers are seen, under {case.frame.trust.means.written}")
         case.says("rounding", True, f"the answers lie on the grid {chain.unit}, like the noise: nothing is rounded")
         given, _, _ = case.claims.fields("given", "without_model", "bound")
         for entry in given.items(len(block.lines)):

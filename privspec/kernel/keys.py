@@ -22,7 +22,6 @@ from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
-from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth import judge_worth
 
 ALL = "all mechanisms that show only keys that occur"
@@ -305,7 +304,7 @@ class KeyRules(Rules):
     def privacy(self, case: PlanUnderCheck) -> Keys:
         keys, found = read_keys(case.block, case.mechanism), read_guarantees(case.guarantees, case.frame)
         held = [(data.name, data.party, data.rule) for data in case.frame.data]
-        if held != [(keys.block.source, None, "drop")] or case.frame.trust.kind != CURATOR.name:
+        if held != [(keys.block.source, None, "drop")] or not case.frame.trust.means.central:
             raise case.block.wrong("is about other data, or other trust, than the problem")
         if len(found) != 1 or found[0].obligation.measure.common is not APPROXIMATE:
             raise Refused(f"one line of {APPROXIMATE.name} is judged for unknown keys, and no other")

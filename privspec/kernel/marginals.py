@@ -50,7 +50,6 @@ from privspec.kernel.strategies import residuals
 from privspec.kernel.strategies.dense import products
 from privspec.kernel.strategies.residuals import Subset
 from privspec.kernel.terms import Structured
-from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.traces import largest_mu_squared, squared_trace
 
@@ -387,7 +386,7 @@ def unit_of(obligation: Obligation | View, block: Marginals) -> Records:
 def held_by(case: PlanUnderCheck, source: str) -> None:
     """One keeper holds the table; where records of each person are kept, every line is about one person."""
     data, trust = case.frame.data, case.frame.trust
-    if [(one.name, one.party) for one in data] != [(source, None)] or trust.kind != CURATOR.name:
+    if [(one.name, one.party) for one in data] != [(source, None)] or not trust.means.central:
         raise case.block.wrong("is about other data, or other trust, than the problem")
     kept = data[0].kept
     for asked in case.frame.obligations:

@@ -27,7 +27,6 @@ from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.terms import Pick, Table
-from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.kernel.worth import judge_worth
 
 CELLS_NOTE, SETS_NOTE = "real-cells", "local-histograms"
@@ -43,14 +42,15 @@ class ReportRules(Rules):
     """How plans are judged of reports that are each `of` one thing that a party holds, and drawn by itself."""
 
     of = ""
-    trusts: tuple[str, ...] = (CURATOR.name, NOBODY.name)
+    by_keeper = True
+    """Whether one keeper may make all reports."""
 
     def view(self, case: PlanUnderCheck, block: Any) -> None:
         """Each report is of one party's own, whoever is trusted with that."""
-        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-        if held != [(block.source, block.party)] or trust not in self.trusts:
+        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust
+        if held != [(block.source, block.party)] or not (trust.means.alone or (self.by_keeper and trust.means.central)):
             raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one {self.of or block.party} alone, under trust {trust}")
+        case.says("view", True, f"each report is of one {self.of or block.party} alone, under {trust.means.written}")
 
     def reach(
         self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
@@ -443,7 +443,7 @@ def units_of_counts(block: FrequencyBlock) -> str:
 class FrequencyRules(ReportRules):
     """How plans about histograms of reports are judged."""
 
-    trusts = (NOBODY.name,)
+    by_keeper = False
 
     def privacy(self, case: PlanUnderCheck) -> Frequencies:
         found = read_frequencies(case.block, case.mechanism)

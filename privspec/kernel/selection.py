@@ -35,7 +35,6 @@ from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table
-from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.averages import Averaged, Sought, averaged
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
@@ -540,7 +539,7 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
         ("keeps another number of records than a line says", len({u.count for u in units if u.kind == "person"}) < 2),
         ("makes a number of records public that is a secret", block.records is None or not any(coming)),
         ("leaves records out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
-        ("is under a trust that is not known here", frame.trust.kind == CURATOR.name),
+        ("is under a trust that is not known here", frame.trust.means.central),
     ):
         if not holds:
             raise item.wrong(text)

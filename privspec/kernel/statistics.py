@@ -126,7 +126,7 @@ class Statistics(Rules):
         if held.get(run.source, "") != run.party or trust.means.shared:
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")
         text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
-        case.says("view", run.each_party or not trust.means.public, f"{text}, under trust {trust.kind}")
+        case.says("view", run.each_party or not trust.means.public, f"{text}, under {trust.means.written}")
         case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
         lines = list[Line]()
         for one in read_guarantees(case.guarantees, case.frame):

@@ -32,7 +32,6 @@ from privspec.kernel.rules import derive
 from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.terms import Structured
-from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.traces import largest_mu_squared
 
@@ -409,7 +408,7 @@ class StreamRules(Rules):
         block, frame, promises = executed.block, case.frame, list[Promise]()
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
             raise case.block.wrong("is about other data than the problem")
-        if frame.trust.kind != CURATOR.name or frame.data[0].rule != "clip":
+        if not frame.trust.means.central or frame.data[0].rule != "clip":
             raise case.block.wrong("is about other trust than the problem, or leaves out what does not fit")
         for asked in frame.obligations:
             if asked.seen != executed.outputs or asked.wrt != (block.source,):

@@ -11,7 +11,8 @@ class TrustModel:
 
     `public`: every message, or every sum of them, is seen by all; `alone`: each party draws noise for what it holds
     itself; `shared`: all parties add shares of one noise. `described` is a sentence for authors, `stated` one for
-    auditors of a problem; `shown` what is seen of so many answers. `register`: what the register of deployments has.
+    auditors of a problem; `shown` what is seen of so many answers; `held` who holds an input without an index, of which
+    linear answers are released. `register`: what the register of deployments has.
     """
 
     name: str
@@ -22,6 +23,22 @@ class TrustModel:
     alone: bool = False
     shared: bool = False
     shown: str = "{seen} of {answers} noisy answers{mixed}"
+    held: str = "one keeper or person holds all of it"
+
+    @property
+    def by_parties(self) -> bool:
+        """Whether parties add noise, and no keeper does."""
+        return self.alone or self.shared
+
+    @property
+    def central(self) -> bool:
+        """Whether one keeper sees all data and adds the noise, and nobody else sees more than outputs."""
+        return not (self.public or self.by_parties)
+
+    @property
+    def written(self) -> str:
+        """As a spec asks for it."""
+        return f"trust {self.name}"
 
 
 CURATOR = TrustModel(
@@ -38,6 +55,7 @@ SECURE_SUM = TrustModel(
     public=True,
     shared=True,
     shown="the sums of what all parties add ({answers} in number), and {colluding} shares of each",
+    held="each record of it is held by a person, who adds a share of the noise",
 )
 NOBODY = TrustModel(
     "nobody",
@@ -47,6 +65,7 @@ NOBODY = TrustModel(
     public=True,
     alone=True,
     shown="all {answers} messages",
+    held="each number of it is held by a party of its own",
 )
 KINDS = {model.name: model for model in (CURATOR, SECURE_SUM, NOBODY)}
 """Whoever is trusted most stands first."""

@@ -13,6 +13,7 @@ from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest
 from privspec.kernel.measures import APPROXIMATE, BY_WORD, LOCAL_PURE, PATTERN, PURE, Measure
+from privspec.kernel.trust import CURATOR
 from privspec.language import mistakes_signs as signs
 from privspec.language.automaton import END, KINDS, ParseFailure, is_name
 from privspec.language.flaws import CLOSERS, OPERATORS, Failure, plain_list
@@ -458,7 +459,7 @@ _FORMS = {
     "target": "a line of accuracy reads: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
     "requirement": f"a requirement reads: O is {APPROXIMATE.name} wrt x, replacing one record",
     "fairness": "a line of fairness reads: O is independent of sex given income, up to 0.05",
-    "option": "the options are: trust curator, noise at x, noise family gaussian, different people: x, y",
+    "option": f"the options are: {CURATOR.written}, noise at x, noise family gaussian, different people: x, y",
 }
 
 

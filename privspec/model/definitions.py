@@ -347,8 +347,8 @@ def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Mode
     if node.definition is not None and degree_of(model, node.name) is Degree.AFFINE:
         hint = "leave this line out: the sensitivity that follows is used"
         raise refused(f"{node.name} is linear in {name}: the compiler sees how far one unit moves it", hint)
-    if model.trust.model is not CURATOR:
-        raise refused("a function that is asserted is computed by one keeper", "write `trust curator`")
+    if not model.trust.central:
+        raise refused("a function that is asserted is computed by one keeper", f"write `{CURATOR.written}`")
     domain = node.domain if node.domain is not None else Power(Real(), node.type.shape) if node.type.shape else Real()
     nodes = dict(model.nodes)
     nodes[name] = replace(source, type=node.type, domain=_anywhere(domain), index=None)

@@ -297,10 +297,11 @@ def warn_about_whole_tables(model: Model, report: Report) -> None:
         block = model.block(node.name)
         lines = (line.neighbours for line in model.requirements if node.name in line.wrt)
         of_people = any(one.by_id or one.unit == "record" for one in lines)
-        if block.layout == "cells" and node.index is None and of_people and model.trust.model is NOBODY:
+        if block.layout == "cells" and node.index is None and of_people and model.trust.alone:
             columns = [(name, domain.describe()) for name, domain in block.schema or ()]
             message = f"{node.name} belongs to no party: whoever holds all of it sees every record, and adds the noise"
-            hint = "leave `trust nobody` out, or where each person reports alone write `parties: person in 1..100`, "
+            hint = f"leave `{NOBODY.written}` out, or where each person reports alone write "
+            hint += "`parties: person in 1..100`, "
             hint += f"`input {columns[0][0]}[person] in {columns[0][1]}` and histogram({columns[0][0]})"
             report.warn("PS0343", node.span, message, label="held by one", help=hint)
 

@@ -42,6 +42,11 @@ class Trust(ABC):
         return self.model is not None and self.model.shared
 
     @property
+    def central(self) -> bool:
+        """Whether one keeper sees all data and adds the noise, and nobody else sees more than outputs."""
+        return self.model is not None and self.model.central
+
+    @property
     def drawn_whole(self) -> bool:
         """Whether no noise is in shares, or left open."""
         return self.model is not None and not self.model.shared

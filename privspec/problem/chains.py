@@ -202,8 +202,8 @@ class EntryReader(Interpreter):
 
 def _unsupported(model: Model) -> Iterator[Unsupported]:
     beside = "where a line counts on the model"
-    if model.trust.model is not CURATOR:
-        yield model.trust_span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed"
+    if not model.trust.central:
+        yield model.trust_span, f"`trust {model.trust.name}` {beside}", f"`{CURATOR.written}` can be computed"
     chain = chain_of(model)
     for node in model.inputs:
         if node.name != chain.subject:

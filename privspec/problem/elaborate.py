@@ -31,8 +31,8 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.judging import Computed
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import ContributionBound
-from privspec.kernel.trust import CURATOR, Trust
 from privspec.kernel.trust import Asserted as AssertedMove
+from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
@@ -190,7 +190,7 @@ def block_of(model: Model) -> Block:
             hint = "release it by a spec of its own"
             raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)
         parties = any(model.block(name).index for name in line.wrt)
-        if line.neighbours.by_id and (parties or model.trust.model is not CURATOR):
+        if line.neighbours.by_id and (parties or not model.trust.central):
             text = "records of one person are counted by one keeper who holds them all"
             raise SpecError.at(
                 model.source, line.span, "PS0501", text, help="leave `trust` and the index of the table out"

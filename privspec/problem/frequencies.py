@@ -249,11 +249,11 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     calls = [node for node in model.inputs if node.index]
     source = next((node for node in calls if isinstance(node.domain, COUNTED)), calls[0])
     what = f"a histogram of the {source.name} of each {source.index}"
-    if model.trust.model is not NOBODY:
+    if not model.trust.alone:
         domain = "{a, b, c}" if source.domain is None else source.domain.describe()
         table = f"`input people in table({source.name} in {domain})^{source.type.shape[0]}`"
         hint = f"where one keeper sees all, write {table} and histogram(people, by = {{{source.name}}})"
-        yield model.trust_span, f"{what} under `trust {model.trust.name}`", f"write `trust nobody`; {hint}"
+        yield model.trust_span, f"{what} under `trust {model.trust.name}`", f"write `{NOBODY.written}`; {hint}"
         return
     yield from besides(model, what, "release it by a spec of its own")
     if len(model.inputs) != 1 or len(model.outputs) != 1:

@@ -16,7 +16,6 @@ from privspec.kernel import keys as judged
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
-from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import GROUPS, LEAST
@@ -294,7 +293,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     assert isinstance(source.domain, Table)
     alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
     yield from besides(model, what, alone)
-    if model.trust.model is not CURATOR:
+    if not model.trust.central:
         yield model.trust_span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
     for node in model.inputs:
         if node is not source:

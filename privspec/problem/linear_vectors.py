@@ -12,7 +12,6 @@ import numpy as np
 
 from privspec.core.records import dataclass, replace
 from privspec.kernel.core.linear import Difference
-from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.evaluate import evaluate
@@ -69,7 +68,7 @@ def _dimension(model: Model) -> int:
     known, lines = {block.geometry for block in model.blocks}, model.requirements
     geometry, relation = next(iter(known), None), lines[0].neighbours if len(lines) == 1 else None
     told_apart = (
-        model.trust.model is not CURATOR,
+        not model.trust.central,
         model.accuracy,
         model.fairness,
         model.parties,

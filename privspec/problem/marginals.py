@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along, Answers, Marginals
-from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Tables
@@ -181,7 +180,7 @@ def plain(model: Model) -> bool:
 
 def alone(model: Model) -> bool:
     """Whether one keeper holds one input, and a spec says no more than a loss and lines of privacy."""
-    if len(model.inputs) != 1 or model.loss is None or not model.requirements or model.trust.model is not CURATOR:
+    if len(model.inputs) != 1 or model.loss is None or not model.requirements or not model.trust.central:
         return False
     if model.open or model.parties or model.components or model.through or model.noise_at is not None:
         return False

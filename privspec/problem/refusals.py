@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
-from privspec.kernel.trust import NOBODY
+from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
 from privspec.model.domains import Interval, Real, Tables
@@ -69,7 +69,7 @@ def besides(model: Model, what: str, hint: str | None) -> Iterator[Unsupported]:
     for fair in model.fairness:
         yield fair.span, f"fairness requirements of {what}", hint
     if not model.trust.drawn_whole:
-        yield model.trust_span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
+        yield model.trust_span, f"`trust {model.trust.name}` of {what}", f"each is drawn by itself: {NOBODY.written}"
     yield from without_amounts(model)
 
 
@@ -170,7 +170,7 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
                 label=f"more than {LAID_OUT:,} numbers",
                 help="ask for sums and means of them, or for fewer numbers"
                 + (
-                    f"; where parties trust nobody, hide what one of them holds: `replacing one {of}`"
+                    f"; where each party adds its own noise, hide what one of them holds: `replacing one {of}`"
                     if model.trust.alone and (of := model.block(share.name).index)
                     else ""
                 ),
@@ -262,9 +262,9 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
     indices, alone = {node.index for node in model.inputs}, len(model.inputs) == 1 and not model.asserted
     for node in model.inputs:
         if node.index is None and not (alone and node.type.shape and not isinstance(node.type.element, Tables)):
-            help_ = f"write `{node.name}[party]` for parties declared under `parties:`, or `trust curator`"
+            help_ = f"write `{node.name}[party]` for parties declared under `parties:`, or `{CURATOR.written}`"
             yield at(
-                node.span, f"under `trust secure_sum` every input is held by parties, and {node.name} is not", help_
+                node.span, f"under `trust {trust.name}` every input is held by parties, and {node.name} is not", help_
             )
     if (alone and model.inputs[0].type.shape) or None not in indices:
         size = parties_of(model)
@@ -272,12 +272,12 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
             message = f"if {trust.colluding} of {size} parties collude, nobody is left to add noise"
             yield at(span, message, f"fewer than {size} may collude")
     if model.noise_at is not None:
-        message = "under `trust secure_sum` noise enters at the sum, in shares of all parties"
+        message = f"under `trust {trust.name}` noise enters at the sum, in shares of all parties"
         yield at(model.noise_at_spans[0], message, "leave out `noise at`")
     for requirement in model.requirements:
         relation = requirement.neighbours
         if relation.adding and relation.unit not in ("entry", "record"):
-            message = "under `trust secure_sum` the parties are public: each adds its share of the noise"
+            message = f"under `trust {trust.name}` the parties are public: each adds its share of the noise"
             yield at(requirement.span, message, "write `replacing` in place of `adding or removing`")
         held = [model.block(name) for name in requirement.wrt]
         whole = [block.geometry for block in held if relation.length(block) > 1]
@@ -375,7 +375,7 @@ def refuse_missing(model: Model) -> NoReturn:
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]
-        if own.index and model.trust.model is NOBODY and block.geometry == CellGeometry(1) and len(columns) == 1:
+        if own.index and model.trust.alone and block.geometry == CellGeometry(1) and len(columns) == 1:
             name, values = columns[0][0], columns[0][1].describe()
             hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
             hint += f"histogram({name}): the best reports are found"

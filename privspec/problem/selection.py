@@ -15,6 +15,7 @@ from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
+from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every
@@ -402,8 +403,9 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     if not model.requirements:
         hint = f"add {output.name} is 1-{PURE.word} wrt {model.inputs[0].name}, replacing one record"
         yield output.span, "a selection without a line of privacy", hint
-    if model.trust.alone:
-        what, hint = f"a selected value under `trust {model.trust.name}`", "one keeper has to hold it: `trust curator`"
+    if model.trust.drawn_whole and not model.trust.central:
+        what = f"a selected value under `trust {model.trust.name}`"
+        hint = f"one keeper has to hold it: `{CURATOR.written}`"
         yield model.trust_span, what, hint
     for line in model.requirements:
         measure, unit = line.measure, line.neighbours

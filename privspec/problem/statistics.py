@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from privspec.core.records import dataclass
+from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
@@ -250,7 +251,7 @@ def _all_answered(model: Model) -> None:
         text = "solve takes no asserted functions where statistics are made noisy"
         raise Failure("PS0501", model.spec.span, text)
     if not model.trust.drawn_whole:
-        hint = "write `trust nobody`, where each party's estimate is noisy by itself, or `trust curator`"
+        hint = f"write `{NOBODY.written}`, where each party's estimate is noisy by itself, or `{CURATOR.written}`"
         span, text = model.trust_span, f"`trust {model.trust.name}` of estimates of parties"
         raise Failure("PS0501", span, f"solve cannot compute {text}", help=hint)
 

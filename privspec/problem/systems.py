@@ -17,6 +17,7 @@ from privspec.kernel import systems as judged
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Measure
 from privspec.kernel.systems import ChosenShare, component_names
+from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
@@ -473,10 +474,8 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported 
         ):
             hint = f"choose one of {SHARED}"
             if line.measure.common is LOCAL_PURE and isinstance(line.neighbours, ReplacingVoter):
-                hint = (
-                    f"write `{PURE.name} wrt ..., replacing one {line.neighbours.party}`: under `trust nobody` it says "
-                )
-                hint += "the same"
+                hint = f"write `{PURE.name} wrt ..., replacing one {line.neighbours.party}`: "
+                hint += f"under `{NOBODY.written}` it says the same"
             yield line.span, f"{line.measure.name} shared by outputs of several kinds", hint
         if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"

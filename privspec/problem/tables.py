@@ -10,6 +10,7 @@ from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
 from privspec.kernel.tables_forms import Amount, Rounds
+from privspec.kernel.trust import CURATOR
 from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -166,7 +167,7 @@ def _rounds(model: Model) -> Rounds | None:
 # --- what tables do not know yet ------------------------------------------------------------------
 
 
-NO_SHARES = "shares add up to the noise of a sum: release sums without a finite domain, or write `trust curator`"
+NO_SHARES = f"shares add up to the noise of a sum: release sums without a finite domain, or write `{CURATOR.written}`"
 
 
 def _unsupported(model: Model) -> Iterator[Unsupported]:

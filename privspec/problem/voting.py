@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from privspec.kernel.laws.voting import DUMMY_VOTES, KINDS, PLURALITY, VOTING, Ballots
 from privspec.kernel.measures import APPROXIMATE, PURE, PURE_MEASURES
+from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.kernel.voting import Choice, Cost, Term, Total, Vote
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -423,7 +424,8 @@ class _Reader:
             help_ = "the rule says how the winner is drawn: leave the line out"
             raise Failure("PS0501", model.noise_at_spans[0], text, help=help_)
         if not model.trust.drawn_whole:
-            hint = "a winner is no sum of shares: write `trust nobody`, where each voter reports, or `trust curator`"
+            hint = f"a winner is no sum of shares: write `{NOBODY.written}`, where each voter reports, "
+            hint += f"or `{CURATOR.written}`"
             raise Failure(
                 "PS0501", model.trust_span, f"solve cannot compute `trust {model.trust.name}` for votes", help=hint
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privspec.kernel.trust import NOBODY, NORMS, PARTS, SECURE_SUM
+from privspec.kernel.trust import CURATOR, NORMS, PARTS
 from privspec.model.neighbours import plural
 from privspec.model.values import show
 
@@ -54,15 +54,15 @@ def data_words(data: Data, problem: Problem) -> str:
         return " ".join(_asserted_words(data, data.asserted))
     (block,) = problem.blocks
     parts = [part.problem for part in getattr(block, "parts", ())] or [problem]
-    under = {(one.trust.kind, one.blocks[0].FORM) for one in parts if data.name in {own.name for own in one.data}}
+    of_data = [one for one in parts if data.name in {own.name for own in one.data}]
+    under = {(one.trust.means.held, one.blocks[0].FORM) for one in of_data}
     local = any(line.measure.of.local and data.name in line.wrt for line in problem.obligations)
-    held = "one keeper or person holds all of it"
+    held = CURATOR.held
     if data.party:
         held = f"each {data.party} holds a part of it"
-    elif under == {(SECURE_SUM.name, "linear")}:
-        held = "each record of it is held by a person, who adds a share of the noise"
-    elif under == {(NOBODY.name, "linear")} and not local:
-        held = "each number of it is held by a party of its own"
+    elif len(under) == 1 and not local:
+        ((said, form),) = under
+        held = said if form == "linear" else held
     kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
     return f"Input {data.name} is in `{data.domain}`; {held}.{kept}"
 

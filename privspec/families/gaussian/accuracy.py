@@ -355,14 +355,14 @@ def local_conflict(problem: Problem, names: tuple[str, ...]) -> Infeasible:
     wrong = ", ".join(name for name in names if name not in inputs)
     relaxations = []
     for change, kind, options in (
-        (f"trust {CURATOR.name}", syntax.Trust, {"trust": TrustIn(CURATOR)}),
+        (CURATOR.written, syntax.Trust, {"trust": TrustIn(CURATOR)}),
         (f"noise at {', '.join(inputs)}", syntax.NoiseAt, {"noise_at": inputs}),
     ):
         loss = _loss_if(problem, **options)
         if loss is not None:
             relaxations.append(Relaxation(change, _first_line(model, kind), loss))
     return Infeasible(
-        f"with `trust nobody` each party adds noise to its own values; nobody could add it at {wrong}",
+        f"with `trust {model.trust.name}` each party adds noise to its own values; nobody could add it at {wrong}",
         (*_option_lines(model, syntax.Trust), *_option_lines(model, syntax.NoiseAt)),
         tuple(relaxations),
     )

@@ -25,7 +25,7 @@ from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
-from privspec.kernel.trust import CURATOR
+from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
@@ -360,7 +360,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         alone = (
             len(views) == 1 and views[0].rows is None and views[0].requirement.measure.gaussian_mu_down() is not None
         )
-        plain = model.trust.model is CURATOR and model.noise_at is None and not found.worst and not found.limits
+        plain = model.trust.central and model.noise_at is None and not found.worst and not found.limits
         if not alone or not plain:
             raise _too_many_ways(model)
     check_priced(model, found)
@@ -401,7 +401,7 @@ def site_map(model: Model, system: LinearSystem, name: str) -> Site:
 NORMAL = sqrt(2 / pi)
 """The average size of a standard normal number."""
 FORCED = "`noise at` rules it out"
-LOCAL = "`trust nobody` rules it out"
+LOCAL = f"`{NOBODY.written}` rules it out"
 TAILS = "the tail of its errors is not known to meet an accuracy line"
 
 

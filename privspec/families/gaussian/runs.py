@@ -60,7 +60,7 @@ from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.strategies.dense import chosen_rows
-from privspec.kernel.trust import CURATOR
+from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.noise.law import Shares, on_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -82,7 +82,7 @@ class Parts:
     """Who holds which coordinates of the base vector: parties of one set or several, or each its record."""
 
     executed: Executed
-    trust: str
+    trust: TrustModel
 
     @cached_property
     def sets(self) -> Mapping[str, int]:
@@ -99,7 +99,7 @@ class Parts:
         """Whether parties hold the data and nobody sees them all."""
         inputs = self.executed.inputs
         records = len(inputs) == 1 and len(inputs[0].held.shape) == 1 and not inputs[0].held.cells
-        return self.trust != CURATOR.name and all(one.index is not None or records for one in inputs)
+        return self.trust.by_parties and all(one.index is not None or records for one in inputs)
 
     @cached_property
     def index(self) -> str:
@@ -229,7 +229,7 @@ class PartyMechanism(Mechanism):
             if roster.place(read_key(keys.called + party, keys.key)) != number:
                 _no_messages(f"the key in {keys.key} is not that of {parts.index} {party} in the roster")
         elif keys is not None:
-            _no_messages("no message is masked under `trust nobody`: leave out --key and --roster")
+            _no_messages(f"no message is masked under `{whole.trust.written}`: leave out --key and --roster")
         return cls(parts, whole.grid, party, keys, roster)
 
     @property
@@ -309,7 +309,8 @@ def combined(whole: LinearMechanism, messages: Sequence[Mapping[str, Any]]) -> I
 
 def _no_messages(why: str) -> NoReturn:
     help_ = (
-        "with `trust nobody` parties send noisy values of their own, with `trust secure_sum` masked parts of the sum"
+        f"with `{NOBODY.written}` parties send noisy values of their own, with `{SECURE_SUM.written}` masked parts of "
+        "the sum"
     )
     raise UsageError.of("PS0844", f"this message cannot be made: {why}", help=help_)
 
@@ -323,12 +324,12 @@ class LinearMechanism(FamilyMechanism):
 
     executed: Executed
     grid: str
-    trust: str
+    trust: TrustModel
     digest: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LinearMechanism:
-        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
+        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), KINDS[str(plan["problem"]["trust"]["kind"])]
         return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
 
     @property

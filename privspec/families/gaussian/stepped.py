@@ -37,7 +37,6 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
-from privspec.kernel.trust import CURATOR
 from privspec.kernel.worth.shifts import SCOPE, reach, shown
 from privspec.kernel.writing import array, write
 from privspec.model.measures import Personalised
@@ -99,7 +98,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     """The best law in steps for one number under lines of (epsilon, delta) at a curator; `bounded`: with a bound."""
     system, started = problem.system, time.perf_counter()
     measures = [view.requirement.measure for view in system.views]
-    if system.limits or not measures or system.outputs_count != 1 or problem.model.trust.model is not CURATOR:
+    if system.limits or not measures or system.outputs_count != 1 or not problem.model.trust.central:
         return
     if any(isinstance(view.exact, BallDifferences) for view in system.views) or not system.target.any():
         return

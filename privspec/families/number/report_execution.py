@@ -28,7 +28,7 @@ from privspec.execute.reading import Declared, Fields, batches, number, read_ent
 from privspec.kernel.core.problem import Data
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
 from privspec.kernel.reports import CellBlock, Cells, read_cells
-from privspec.kernel.trust import CURATOR, NOBODY
+from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness
@@ -80,11 +80,11 @@ class Reports(family.BlockMechanism[family.E, family.C]):
 
     @property
     def by_messages(self) -> bool:
-        return self.trust != CURATOR.name and self.executed.block.party is not None
+        return self.trust.by_parties and self.executed.block.party is not None
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         if keys is not None:
-            _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
+            _no_message(f"no message is masked under `{self.trust.written}`: leave out --key and --roster")
         return OwnReport(self.by_party(self.number(party)), party)
 
     def number(self, party: str) -> int:
@@ -93,7 +93,7 @@ class Reports(family.BlockMechanism[family.E, family.C]):
         Raises: UsageError PS0844 if there is none, or parties make no messages.
         """
         held = self.executed.block
-        if held.party is None or self.trust != NOBODY.name:
+        if held.party is None or not self.trust.alone:
             _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
         if not party.isdecimal() or not 1 <= int(party) <= held.count:
             _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
@@ -144,7 +144,7 @@ class OwnReport(family.Mechanism):
 
 
 def _no_message(why: str) -> NoReturn:
-    help_ = "with `trust nobody` and points of an index set, as in x[person], every party sends its own report"
+    help_ = f"with `{NOBODY.written}` and points of an index set, as in x[person], every party sends its own report"
     raise UsageError.of("PS0844", f"this message cannot be made: {why}", help=help_)
 
 

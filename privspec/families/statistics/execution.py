@@ -30,6 +30,7 @@ from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_st
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.statistics import Noise
 from privspec.kernel.statistics import read_executed
+from privspec.kernel.trust import NOBODY
 from privspec.model.domains import Ball, L1Ball, L2Ball
 from privspec.model.library import GRID, GRID_BITS, NormName, Records, Route, Steps, library
 from privspec.noise.gaussian import GaussianNoise
@@ -648,4 +649,4 @@ def _no_messages(executed: Executed) -> NoReturn:
 
 
 def _refuse_usage(message: str) -> NoReturn:
-    raise UsageError.of("PS0844", message, help="with `options: trust nobody` every party adds noise of its own")
+    raise UsageError.of("PS0844", message, help=f"with `options: {NOBODY.written}` every party adds noise of its own")

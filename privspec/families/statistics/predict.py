@@ -158,7 +158,7 @@ def ways(system: StatisticSystem) -> Iterator[Way]:
 def forbidden(system: StatisticSystem, way: Way) -> str:
     """Why the spec does not allow a candidate; empty if it does."""
     sites, families = system.block.sites, system.block.families
-    if system.model.trust.alone and not way.each_party:
+    if system.model.trust.public and not way.each_party:
         return "nobody is trusted with the pooled statistic"
     if sites is not None and way.at not in sites:
         return f"the spec asks for noise at {', '.join(sites)}"

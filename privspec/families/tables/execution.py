@@ -29,7 +29,7 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
 from privspec.kernel.measures import BY_PERSON, named
-from privspec.kernel.trust import NOBODY
+from privspec.kernel.trust import KINDS
 from privspec.model.domains import Rankings
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
@@ -515,7 +515,7 @@ def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str
     if model is None or rows is None:
         return of_reports
     shared = any(model.nodes[block.name].index is not None for block in rows.blocks)
-    return not shared and (of_reports or model.trust.model is NOBODY)
+    return not shared and (of_reports or model.trust.alone)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -538,7 +538,7 @@ class FiniteMechanism(family.FamilyMechanism):
             tuple(mechanism["inputs"]),
             frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
             tuple(str(g["measure"]) for g in guarantees),
-            plan.get("problem", {}).get("trust", {}).get("kind") == NOBODY.name,
+            KINDS[plan["problem"]["trust"]["kind"]].alone,
         )
 
     @staticmethod

@@ -27,6 +27,7 @@ from privspec.execute.keeper import given_for, refuse
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws import voting as rules
+from privspec.kernel.trust import NOBODY
 from privspec.kernel.voting import Executed, read_executed
 from privspec.model import voting as lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
@@ -463,5 +464,5 @@ def _no_messages() -> NoReturn:
     raise UsageError.of(
         "PS0844",
         "parties make no messages under this plan: chance enters once, where all ballots are counted",
-        help="with `options: trust nobody` every voter sends a report that is private by itself",
+        help=f"with `options: {NOBODY.written}` every voter sends a report that is private by itself",
     )

@@ -46,10 +46,11 @@ def term_of(release: Release, frame: Frame) -> Executed:
     term = Noise(Dense(release.strategy), release.noise, lattice_of(release), shows, mixed=release.round_outputs)
     if frame.trust.means.shared:
         return Shares(release.parties, frame.trust.colluding, term)
-    if frame.trust.means.alone:
-        held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
-        return Reports(tuple(name for name, _ in shares.owners(frame, held_by)), term)
-    return term
+    if not frame.trust.means.public:
+        return term
+    held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
+    parties = shares.owners(frame, held_by) if frame.trust.means.alone else [("keeper", 1)] * block.inputs
+    return Reports(tuple(name for name, _ in parties), term)
 
 
 def lattice_of(release: Release) -> Lattice:
