@@ -396,7 +396,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end
 from privspec.kernel.laws.laplace import Scaled
-from privspec.kernel.laws.law import HOMES, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -405,7 +405,7 @@ class Logistic(Scaled):
     """Density ~ e^(-x / scale) / (1 + e^(-x / scale))^2, independent for each answer."""
 
     family = shape = "logistic"
-    words, in_steps = HOMES["logistic"].words, ()
+    words, in_steps = WORDS_OF["logistic"], ()
     title = "logistic noise"
     notes = ("logistic",)
     entry = "scale"
@@ -424,6 +424,9 @@ class Logistic(Scaled):
         scales = [self.scales[row] for row in view.rows]
         epsilon = view.seen.absolute_sensitivity(scales, [ZERO] * len(scales), change, view.lattice.shared)
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
+
+
+LAWS = (Logistic,)
 '''
 LOGISTIC_DRAWN = '''
 """Logistic noise, exact: by the inverse of its distribution function, with as many digits as rounding asks for."""
@@ -490,7 +493,9 @@ Numbers are independent, and rounding is post-processing.
 NOISE_PATCHES = {
     "privspec/kernel/laws/logistic.py": (("", LOGISTIC.lstrip()),),
     "privspec/noise/logistic.py": (("", LOGISTIC_DRAWN.lstrip()),),
-    "privspec/kernel/laws/law.py": (('"KNorm"),\n', '"KNorm"),\n    "logistic": Home(("logistic",), "Logistic"),\n'),),
+    "privspec/kernel/laws/law.py": (
+        ('    "knorm": ("knorm",),\n', '    "knorm": ("knorm",),\n    "logistic": ("logistic",),\n'),
+    ),
 }
 NOISE_NOTE = {"privspec/noise/notes/logistic.md": (("", LOGISTIC_NOTE),)}
 NOISY = """variables:

@@ -44,13 +44,13 @@ from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, looked_up, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
-from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.participation import ContributionBound, ExchangeableUnits
+from privspec.kernel.core.linear import ExchangeableUnits, InputLayout
+from privspec.kernel.core.problem import ContributionBound
 from privspec.problem.words import kept_words
 
 if TYPE_CHECKING:
     from privspec.execute.family import RunContext
-    from privspec.kernel.participation import ContributionBound
+    from privspec.kernel.core.problem import ContributionBound
     from privspec.noise.samplers import Randomness
 
 

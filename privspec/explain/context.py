@@ -168,7 +168,7 @@ class Context:
     title: str
     source: tuple[str, ...]
     trust: str
-    trusts: Mapping[str, tuple[str, ...]]
+    trusts: Mapping[str, list[str]]
     trust_stated: bool
     trust_because: Because
     input_lines: Mapping[str, SpecLine]
@@ -193,12 +193,7 @@ class Context:
     @property
     def alone(self) -> bool:
         """Whether each party draws its own noise."""
-        return self.trust in KINDS and KINDS[self.trust].alone
-
-    @property
-    def kept(self) -> bool:
-        """Whether one keeper sees all data of some output."""
-        return any(kind in KINDS and not KINDS[kind].by_parties for kind in self.trusts)
+        return KINDS.get(self.trust, CURATOR).alone
 
     @property
     def place(self) -> str:
@@ -271,14 +266,14 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
     )
 
 
-def _trusts(plan: Stated, kind: str) -> Mapping[str, tuple[str, ...]]:
-    found = dict[str, tuple[str, ...]]()
+def _trusts(plan: Stated, kind: str) -> Mapping[str, list[str]]:
+    found = dict[str, list[str]]()
     for part in plan.problem.blocks[0]["parts"] if kind == PARTS else ():
         own = part["problem"]
         (names,) = (own["blocks"][0][key] for key in ("outputs", "output", "released") if key in own["blocks"][0])
         listed = [names] if isinstance(names, str) else [one if isinstance(one, str) else one["name"] for one in names]
-        found[own["trust"]["kind"]] = (*found.get(own["trust"]["kind"], ()), *listed)
-    return found or {kind: ()}
+        found.setdefault(own["trust"]["kind"], []).extend(listed)
+    return found or {kind: []}
 
 
 def _word(trust: syntax.Trust) -> str:

@@ -15,6 +15,7 @@ from privspec.explain.messages import phrase, phrases, say, sentences
 from privspec.explain.quantities import Quantity
 from privspec.explain.questions import Question, took_part
 from privspec.explain.summary import bare_outputs
+from privspec.kernel.trust import KINDS
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 
@@ -305,6 +306,6 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
         if one.subject in through.values():
             yield say("public.public_limits.word_taken", text=one.text, line=SpecLine(one.line, one.text))
     yield say("public.public_limits.this_release", facts)
-    if facts.context.kept:
+    if any(not KINDS[kind].by_parties for kind in facts.context.trusts if kind in KINDS):
         yield say("public.public_limits.keeper", facts)
     yield from facts.gaps

@@ -26,9 +26,8 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
 from privspec.core.spans import Span
-from privspec.kernel.core.problem import PLAN, PlanUnderCheck, View
+from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, View, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, read
-from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.writing import array, plan_digest, write
 from privspec.language.spelling import spell
 from privspec.model.graph import Model

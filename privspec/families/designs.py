@@ -17,10 +17,9 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import ABOUT_BETTER_ONES, Infeasible, float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
-from privspec.kernel.core.problem import PlanUnderCheck
+from privspec.kernel.core.problem import HOMES, PlanUnderCheck, rules_of
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
-from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices

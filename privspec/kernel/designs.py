@@ -7,9 +7,8 @@ from fractions import Fraction
 
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
-from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
+from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, read_frame, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
-from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.tables import least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.worth import OPTIMAL_GAP, near

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import field
 
-from privspec.kernel.core.problem import Claim, PlanUnderCheck
+from privspec.kernel.core.problem import HOMES, Claim, PlanUnderCheck, rules_of
 from privspec.kernel.core.reading import JsonNode, Refused, canonical, frozen, parse, read
-from privspec.kernel.forms import HOMES, rules_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
 

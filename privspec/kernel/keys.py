@@ -14,11 +14,10 @@ from math import ceil, floor
 
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import PlanUnderCheck, Rules, Unit, read_guarantees
+from privspec.kernel.core.problem import ContributionBound, PlanUnderCheck, Rules, Unit, read_guarantees, wrong_person
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
-from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown

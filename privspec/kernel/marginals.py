@@ -37,12 +37,11 @@ from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
 from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees, wrong_person
 from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.laws.law import Law, Strategy
-from privspec.kernel.participation import wrong_person
 from privspec.kernel.promises import Promise, judge_promises, of_one_figure
 from privspec.kernel.rows import identity
 from privspec.kernel.rules import derive

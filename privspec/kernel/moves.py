@@ -9,11 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.changes import Piece, Unit, Units
-from privspec.kernel.core.linear import Difference, InputLayout, Part, Places, Release
+from privspec.kernel.core.linear import Difference, ExchangeableUnits, InputLayout, Part, Places, Release
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import ExchangeableUnits
 from privspec.kernel.trust import NORMS, Asserted
 
 

@@ -6,12 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.kernel.changes import Change
-from privspec.kernel.core.problem import Guarantee, PlanUnderCheck
+from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, notes_of
 from privspec.kernel.core.reading import frozen
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
-from privspec.kernel.participation import notes_of
 from privspec.kernel.rules import NOTHING, Hint, derive
 from privspec.kernel.terms import Structured, Term
 

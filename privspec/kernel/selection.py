@@ -17,6 +17,7 @@ from privspec.kernel.changes import Rows as Compared
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up
 from privspec.kernel.core.problem import (
     Bound,
+    ContributionBound,
     Frame,
     Guarantee,
     Obligation,
@@ -25,13 +26,13 @@ from privspec.kernel.core.problem import (
     Unit,
     View,
     read_guarantees,
+    wrong_person,
 )
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
-from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick, Table

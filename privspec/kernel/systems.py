@@ -9,6 +9,7 @@ from itertools import product
 from privspec.kernel.changes import Anything, Rows, Units
 from privspec.kernel.core.numbers import ZERO, digits_down, sqrt_up
 from privspec.kernel.core.problem import (
+    PARTS,
     PLAN,
     AskedMeasure,
     Bound,
@@ -22,11 +23,11 @@ from privspec.kernel.core.problem import (
     View,
     read_frame,
     read_guarantees,
+    rules_of,
 )
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
-from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.losses import TIGHT, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict

@@ -33,7 +33,7 @@ from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
 
 if TYPE_CHECKING:
-    from privspec.kernel.participation import ContributionBound
+    from privspec.kernel.core.problem import ContributionBound
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -255,7 +255,7 @@ class ReplacingPerson(ReplacingRecord):
     @property
     def kept(self) -> ContributionBound:
         """What is kept of a person's records before anything is counted."""
-        from privspec.kernel.participation import ContributionBound  # specs are checked without what judges plans
+        from privspec.kernel.core.problem import ContributionBound  # specs are checked without what judges plans
 
         return ContributionBound(self.person, self.group, self.per_cell)
 

@@ -89,16 +89,15 @@ def read_options(
             message = "this option is given twice"
             hint = "write all names in one line, separated by commas"
             report.error("PS0273", option.span, message, others=((before.span, "given here first"),), help=hint)
-    own: dict[str, tuple[Trust | None, syntax.Trust | None]] = {"": (trust, trust_node)}
+    own = {"": trust}
     for part in sorted(parts, key=lambda one: one.name.count(".")):
-        above = own[part.name.rpartition(".")[0]]
         said = None if part.stated is None else _trust(part.stated, scope, environment, domains, report)
-        own[part.name] = above if said is None else (said, part.stated)
+        own[part.name] = said or own[part.name.rpartition(".")[0]]
     owner = {name: of if (of := name.rpartition(".")[0]) in own else "" for name in scope.of("output")}
     lines = {
         part: [r for r in requirements if not parts or any(owner.get(o) == part for o in r.outputs)] for part in own
     }
-    trusted = {part: _local(*own[part], lines[part], report) for part in own}
+    trusted = {part: _local(own[part], lines[part], report) for part in own}
     each = tuple((name, trusted[part]) for name, part in owner.items())
     among = {one for _, one in each} or {trusted[""]}
     trust = min(among, key=lambda one: one.name) if len(among) == 1 else EachPart(each)
@@ -181,17 +180,17 @@ def _shared(
             return None
 
 
-def _local(trust: Trust | None, node: syntax.Trust | None, requirements: list[Requirement], report: Report) -> Trust:
+def _local(trust: Trust | None, requirements: list[Requirement], report: Report) -> Trust:
     local = [requirement for requirement in requirements if requirement.measure.local]
     if not local:
         return trust or TrustIn(CURATOR)
-    if node is not None and isinstance(trust, TrustIn) and not trust.alone:
+    if isinstance(trust, TrustIn) and trust.span is not None and not trust.alone:
         message = f"a local requirement means that nobody is trusted, and this line trusts {trust.name}"
         hint = f"write `trust {NOBODY.name}`, or {PURE.word} in place of {local[0].measure.of.word}"
         report.error(
-            "PS0308", node.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
+            "PS0308", trust.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
         )
-    return trust if isinstance(trust, ChosenTrust) else TrustIn(NOBODY, span=node.span if node else None)
+    return trust if isinstance(trust, ChosenTrust) else TrustIn(NOBODY, span=trust.span if trust else None)
 
 
 def _sites(

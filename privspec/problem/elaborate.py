@@ -26,11 +26,20 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, PublicValue, Share, Unit, View
+from privspec.kernel.core.problem import (
+    FORMAT,
+    AskedMeasure,
+    ContributionBound,
+    Data,
+    Obligation,
+    PublicValue,
+    Share,
+    Unit,
+    View,
+)
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.judging import Computed
 from privspec.kernel.measures import PURE
-from privspec.kernel.participation import ContributionBound
 from privspec.kernel.trust import Asserted as AssertedMove
 from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write

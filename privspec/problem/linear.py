@@ -19,8 +19,8 @@ from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import COUNTED, Difference, Part, Released, first_cells
+from privspec.kernel.core.problem import of_person
 from privspec.kernel.core.reading import Grid
-from privspec.kernel.participation import of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
 from privspec.model.graph import Model

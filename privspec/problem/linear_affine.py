@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import Array, Matrix, SparseMatrix, kron, sparse_of, stacked
-from privspec.kernel.core.linear import Places
-from privspec.kernel.participation import ExchangeableUnits
+from privspec.kernel.core.linear import ExchangeableUnits, Places
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock, ReplacingOneOf, Spaced

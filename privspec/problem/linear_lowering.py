@@ -16,7 +16,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.core.sparse import Array, Matrix, SparseMatrix, beside, sparse_of
-from privspec.kernel.participation import ExchangeableUnits
+from privspec.kernel.core.linear import ExchangeableUnits
 from privspec.kernel.worth.traces import variance_of_size_up, variance_up
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places

@@ -11,8 +11,7 @@ from privspec.model.neighbours import plural
 from privspec.model.values import show
 
 if TYPE_CHECKING:
-    from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, PublicValue, Share, Unit
-    from privspec.kernel.participation import ContributionBound
+    from privspec.kernel.core.problem import AskedMeasure, ContributionBound, Data, Obligation, PublicValue, Share, Unit
     from privspec.kernel.trust import Asserted, Trust
     from privspec.problem.elaborate import Problem
 
@@ -54,8 +53,7 @@ def data_words(data: Data, problem: Problem) -> str:
         return " ".join(_asserted_words(data, data.asserted))
     (block,) = problem.blocks
     parts = [part.problem for part in getattr(block, "parts", ())] or [problem]
-    of_data = [one for one in parts if data.name in {own.name for own in one.data}]
-    under = {(one.trust.means.held, one.blocks[0].FORM) for one in of_data}
+    under = {(one.trust.means.held, one.blocks[0].FORM) for one in parts if data.name in {own.name for own in one.data}}
     local = any(line.measure.of.local and data.name in line.wrt for line in problem.obligations)
     held = CURATOR.held
     if data.party:

@@ -9,7 +9,7 @@ from typing import Any
 from privspec.execute.data import Grid
 from privspec.execute.statistic import Attribute
 from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.participation import ContributionBound
+from privspec.kernel.core.problem import ContributionBound
 
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 AGE_SEX: tuple[Column, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None))

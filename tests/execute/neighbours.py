@@ -36,8 +36,8 @@ from privspec.execute.reading import Declared, Fields, batches, read_entries
 from privspec.execute.sources import Folder, TextFiles
 from privspec.families.number.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
+from privspec.kernel.core.problem import ContributionBound
 from privspec.kernel.keys import KeyColumn
-from privspec.kernel.participation import ContributionBound
 from privspec.noise.samplers import SimulationRandomness
 
 from .holding import grid

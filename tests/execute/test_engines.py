@@ -31,7 +31,7 @@ from privspec.execute.reading import Declared, read_entries
 from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.gaussian.execution import read_executed
 from privspec.kernel.core.linear import InputLayout, size_of
-from privspec.kernel.participation import ContributionBound
+from privspec.kernel.core.problem import ContributionBound
 from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from privspec.core.matrices import DyadicMatrix, ExactVector, integers, multiply
 from privspec.execute import data
 from privspec.execute.data import Grid, place_entries
-from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.participation import ExchangeableUnits
+from privspec.kernel.core.linear import ExchangeableUnits, InputLayout
 from tests.execute.holding import held
 
 

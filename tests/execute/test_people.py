@@ -27,7 +27,7 @@ from privspec.execute.sources import Folder, TextFiles
 from privspec.execute.statistic import Attribute, Statistic
 from privspec.execute.warehouse import OfTable, Table
 from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.participation import ContributionBound
+from privspec.kernel.core.problem import ContributionBound
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 SECRET = "Ann-8675309"

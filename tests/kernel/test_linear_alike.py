@@ -14,11 +14,10 @@ import pytest
 from flint import fmpq_mat
 
 from privspec.kernel import judge
-from privspec.kernel.core.linear import Difference, Matrix, Part, Places
+from privspec.kernel.core.linear import Difference, ExchangeableUnits, Matrix, Part, Places
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import ExchangeableUnits
 from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.worth.traces import gauge
 from privspec.plan import Plan

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.forms import HOMES
+from privspec.kernel.core.problem import HOMES
 from privspec.plan import Plan
 from tests.corpus.mutants import others, sampled, still_true, trimmed
 from tests.plans import SMALL, Document, get, mutate, places, solved, solved_text

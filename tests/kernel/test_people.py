@@ -21,8 +21,8 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import Difference, Part
+from privspec.kernel.core.problem import ContributionBound, of_person
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import ContributionBound, of_person
 from privspec.kernel.strategies import dense
 from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.worth.traces import gauge, owners_of

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import privspec.kernel
+from privspec.kernel.core.problem import HOMES, rules_of
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.designs import chosen_case
-from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.judging import judge, read_case
 from privspec.kernel.measures import BY_DISTANCE, BY_DISTANCE_APPROXIMATE
 from privspec.kernel.promises import promised, verdict

@@ -33,8 +33,8 @@ from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
+from privspec.kernel.core.problem import notes_of
 from privspec.kernel.laws.law import laws
-from privspec.kernel.participation import notes_of
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement

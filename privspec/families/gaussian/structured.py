@@ -19,9 +19,8 @@ from privspec.core.rounding import graded
 from privspec.families.amounts import stated_mu
 from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee_head, increased, price, ranked
 from privspec.families.family import Settings
-from privspec.kernel.core.problem import Frame, Obligation, read_frame
+from privspec.kernel.core.problem import Frame, Obligation, notes_of, read_frame
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.participation import notes_of
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement

@@ -31,10 +31,9 @@ from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.chains import Chain, ChainBlock, read_chain
-from privspec.kernel.core.problem import Data
+from privspec.kernel.core.problem import ContributionBound, Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
 from privspec.kernel.laws.laplace import laplace_variance
-from privspec.kernel.participation import ContributionBound
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, discrete_laplace
 

@@ -21,10 +21,9 @@ from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.voting.execution import sampler
 from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.core.problem import Data, Frame
+from privspec.kernel.core.problem import ContributionBound, Data, Frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.voting import BY_NAME
-from privspec.kernel.participation import ContributionBound
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
 from privspec.model.voting import Lottery

@@ -10,16 +10,14 @@ from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
 
-from flint import fmpq_mat, fmpz_mat
+from flint import fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
-from privspec.kernel.core.problem import Frame, Obligation, View
+from privspec.kernel.core.problem import Frame, Obligation, View, of_person, wrong_person
 from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, frozen, read, typed, wholes
 from privspec.kernel.laws.law import Law, StatedNoise, law_of
-from privspec.kernel.participation import Ball, ExchangeableUnits, of_person, told_apart, wrong_person
 from privspec.kernel.rows import Rows, intervals
-from privspec.kernel.shares import coalition, owners, senders
 
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
@@ -28,8 +26,57 @@ COUNTED = ("cell", "swap", *PERSON)
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 Matrix = fmpq_mat
+Ball = tuple[Fraction, int, int]
+
+
+@frozen
+class ExchangeableUnits:
+    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
+
+    What is released depends on the units of a class through their sum alone, whose numbers are coordinates.
+    """
+
+    length: Positive
+    counts: Wholes
+    classes: Wholes
+
+    def __post_init__(self) -> None:
+        first = list(dict.fromkeys(self.classes))
+        if len(self.counts) != len(self.classes) or min(self.counts, default=0) < 1 or first != list(range(len(first))):
+            raise Refused("does not put every unit into one class, in order")
+
+    @property
+    def copies(self) -> list[int]:
+        """How many units each class has."""
+        found = [0] * (max(self.classes) + 1)
+        for count, own in zip(self.counts, self.classes, strict=True):
+            found[own] += count
+        return found
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many numbers each coordinate adds up."""
+        return [copies for copies in self.copies for _ in range(self.length)]
+
+
 Places = dict[int, tuple[int, ExchangeableUnits]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
+
+
+def told_apart(
+    vectors: int | None, held: list[tuple[int, Wholes, Ball | None]], seen: list[tuple[int, Wholes]], more: bool
+) -> bool:
+    """Whether shapes are not those of so many numbers or vectors, or anything is not the same for all of a vector.
+
+    Of inputs and outputs how many coordinates they have and their shape, of inputs the radius, dimension and norm of a
+    ball; `more`: whether something adds to single numbers, or looks at them.
+    """
+    parts, each = [*((size, shape) for size, shape, _ in held if vectors), *seen], vectors or 1
+    if any(prod(shape) != size * each for size, shape in parts):
+        return True
+    apart = any(ball is None or ball[1:] != (each, 2) for *_, ball in held)
+    apart = apart or any(shape[-1:] != (each,) for _, shape in parts)
+    return vectors is not None and (apart or more or each == 1)
 
 
 def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
@@ -364,9 +411,8 @@ def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame
         reconstruction.fields("of", "matrix"),
     )
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
-    held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in problem.held]
-    owner = owners(frame, held) if local else []
-    parties, honest = coalition(frame, held, among)
+    owner = owners(frame, problem) if local else []
+    parties, honest = coalition(frame, problem, among)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     if law.joint and sum(n for _, n in set(owner)) > 1:
@@ -401,3 +447,86 @@ def _step(item: JsonNode, held: InputLayout) -> Fraction:
     if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one[-1] for one in held.columns)):
         raise grid.wrong("is not one over a whole number, or not the one of counts")
     return step
+
+
+# --- who holds what, and adds which noise ---------------------------------------------------------------------------
+
+
+def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[int, int]:
+    """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
+
+    In a secure sum every party adds its own share, and a coalition knows those of its members. All see the sum
+    z = B u + shares and nothing else; whoever knows the shares of `colluding` parties sees B u and what the others add.
+    Every B u of every party is a point of the lattice, so nothing is rounded (noise/notes/shares.md).
+
+    Args: stated, what the mechanism says of both.
+    """
+    if not frame.trust.means.shared:
+        return 1, 1
+    sets = dict[str | None, set[int]]()
+    for one, own in zip(frame.data, problem.held, strict=True):
+        sets.setdefault(one.party, set()).add(own.shape[0] if own.shape else 0)
+    sizes = [(prod(own.shape), own.stop - own.start, own.cells) for own in problem.held]
+    fits = all(each == size or (cells and not size % each) for each, size, cells in sizes)
+    # without an index set each record of the one input is a person's
+    plain = all(unit.kind != "party" for line in frame.obligations for unit in line.units)
+    alone = len(frame.data) == 1 and not problem.held[0].cells and not frame.data[0].asserted
+    records = None not in sets or (alone and plain)
+    parties = sum(max(sizes) for sizes in sets.values())
+    if not fits or not records or any(len(sizes) != 1 or 0 in sizes for sizes in sets.values()):
+        raise Refused("does not have the parties of a secure sum, who hold all of its inputs")
+    if parties <= frame.trust.colluding:
+        raise Refused("has no party that adds a share which no coalition knows")
+    for item, count in zip(stated, found := (parties, parties - frame.trust.colluding), strict=True):
+        item.same(count)
+    return found
+
+
+Owner = tuple[str, int]
+"""A party; or a class of those who count alike, and how many they are."""
+
+
+def owners(frame: Frame, problem: Linear) -> list[Owner]:
+    """Who holds each coordinate of the matrices: a member of an index set, or else a party of one number.
+
+    A coordinate of a class is held by each of its parties: what it sends is told for one of them. An input of which a
+    line is about any value against any other (LDP) is one party's.
+    """
+    found, whole = list[Owner](), {name for one in frame.obligations if one.measure.of.local for name in one.wrt}
+    sets = dict[str, set[ExchangeableUnits | None]]()
+    for data, own in zip(frame.data, problem.held, strict=True):
+        shape, size, alike = own.shape, own.stop - own.start, own.units
+        count = shape[0] if data.party and shape else size
+        if count < 1 or size % count or not (own.cells or prod(shape) == size):
+            raise Refused("has an input that the members of its index set do not hold in equal parts")
+        name = f"{data.party} " if data.party and shape else f"{data.name}, entry "
+        alone, each = data.name in whole and not data.party, size // count
+        sets.setdefault(name, set()).add(alike and replace(alike, length=1))
+        if alike and (alone or alike.length != each or len(sets[name]) > 1):
+            raise Refused("has classes that are not those of its parties")
+        kinds = [(f"{name}of class {k}", n) for k, n in enumerate(alike.copies)] if alike else []
+        found += [one for one in kinds for _ in range(each)]
+        found += [(data.name if alone else name + str(i // each), 1) for i in range(0 if alike else size)]
+    if any(len(kinds) > 1 for kinds in sets.values()):
+        raise Refused("has parties who are of a class in one input, and told apart in another")
+    return found
+
+
+def senders(owner: list[Owner], rows: list[list[fmpq]]) -> list[int]:
+    """How many parties send the answer of each row of coefficients, each with noise of its own.
+
+    Raises: Refused where a row depends on what several parties hold that do not count alike.
+    """
+    found = [{one for one, v in zip(owner, row, strict=True) if v} for row in rows]
+    if any(len(some) > 1 for some in found):
+        raise Refused("sends a message that depends on the numbers of more than one party")
+    return [max((n for _, n in some), default=1) for some in found]
+
+
+def check_one(count: int, parts: list[tuple[int, ExchangeableUnits]]) -> None:
+    """A difference is one of a single party: what a class sends is told for one of its members.
+
+    Args: count, how many units change at once; parts, how long their runs are in inputs of these classes.
+    """
+    if any(max(alike.copies) > 1 and (count > 1 or length > alike.length) for length, alike in parts):
+        raise Refused("changes what several parties hold, of whom one stands for all of a class")

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from flint import fmpq_mat
 
-from privspec.kernel import shares
 from privspec.kernel.changes import Units
 from privspec.kernel.core.linear import (
     COUNTED,
@@ -15,17 +14,28 @@ from privspec.kernel.core.linear import (
     Linear,
     Matrix,
     Release,
+    check_one,
     first_cells,
+    owners,
     read_linear,
     read_matrix,
     read_release,
 )
 from privspec.kernel.core.numbers import ZERO, sqrt_up
-from privspec.kernel.core.problem import AskedMeasure, Bound, Frame, Guarantee, PlanUnderCheck, View, read_guarantees
+from privspec.kernel.core.problem import (
+    AskedMeasure,
+    Bound,
+    Frame,
+    Guarantee,
+    PlanUnderCheck,
+    View,
+    in_turn,
+    notes_of,
+    read_guarantees,
+)
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.losses import Loss
 from privspec.kernel.moves import judge_asserted, units_by_measure, units_of
-from privspec.kernel.participation import in_turn, notes_of
 from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.rules import Hint, derive, view_of
 from privspec.kernel.strategies.dense import Dense, Lattice, Shared
@@ -48,8 +58,7 @@ def term_of(release: Release, frame: Frame) -> Executed:
         return Shares(release.parties, frame.trust.colluding, term)
     if not frame.trust.means.public:
         return term
-    held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
-    parties = shares.owners(frame, held_by) if frame.trust.means.alone else [("keeper", 1)] * block.inputs
+    parties = owners(frame, block) if frame.trust.means.alone else [("keeper", 1)] * block.inputs
     return Reports(tuple(name for name, _ in parties), term)
 
 
@@ -81,7 +90,7 @@ def change_of(release: Release, difference: Difference) -> Units:
     block = release.problem
     change = units_of(difference, block.places)
     if max(release.senders) > 1:
-        shares.check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
+        check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
     multiples = list[tuple[Fraction, ...]]()
     for held, step in zip(block.held, release.steps, strict=True):
         own = [part for part in difference.parts if held.start <= part.start < held.stop]

@@ -12,11 +12,12 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import ball
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.changes import PERSON
+from privspec.kernel.core.numbers import LARGEST_LOG, ball, exp_up
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.core.records import dataclass
+from privspec.kernel.divergences import pure_mu_up
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
-from privspec.kernel.participation import ContributionBound, in_turn
 from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
@@ -88,6 +89,24 @@ class Unit:
     party: str | None
     apart: Positive | None
     exactly: bool
+
+
+@frozen
+class ContributionBound:
+    """Of the records of each `person` in a table, `most` are kept, `per_cell` of them in one cell; drawn uniformly."""
+
+    person: str
+    most: Positive
+    per_cell: Positive | None
+
+    def __post_init__(self) -> None:
+        if self.per_cell is not None and self.per_cell >= self.most:
+            raise Refused("limits records in one cell to as many as are kept, or more")
+
+    def describe(self) -> str:
+        """As in "5 records per person, 2 in one cell"."""
+        cell = "" if self.per_cell is None else f", {self.per_cell} in one cell"
+        return f"{self.most} record{'s' * (self.most > 1)} of each {self.person}{cell}"
 
 
 @frozen
@@ -323,6 +342,73 @@ def hides_nothing(bound: Bound) -> bool:
         return not error >= ball(SPARED)
 
 
+# --- one person in several inputs, or with several records --------------------------------------------------------
+
+
+Moved = tuple[int, int, int, str, int, Fraction, int | None, Wholes | None]
+"""The fields of a part of a difference: of all coordinates from a start to a stop."""
+
+
+def of_person(held: list[tuple[int, int, ContributionBound, Wholes]], *, adding: bool) -> list[list[Moved]]:
+    """What one person changes in tables that keep so many of their records each, as sets of differences with parts.
+
+    One table without a limit for a cell: all records may lie in one cell, come there, or move from there to another.
+    Args: held, where each table starts and stops, what is kept, and of which cell each of its coordinates is an end.
+    """
+    plain = len(held) == 1 and held[0][2].per_cell is None
+    shapes = (("cell",) if adding else ("swap", "cell")) if plain else PERSON[:1] if adding else PERSON[1:]
+    found = list[list[Moved]]()
+    for shape in shapes:
+        found.append([])
+        for start, stop, own, cells in held:
+            size, several = max(stop - start, 1), own.per_cell and len(set(cells)) < len(cells)
+            ends = cells if several else None
+            found[-1].append((start, stop, size, shape, size, Fraction(own.most), own.per_cell, ends))
+    return found
+
+
+def wrong_person(units: list[tuple[str, int]], kept: list[ContributionBound | None]) -> str:
+    """What is wrong where units, a kind and a count each, change inputs of which some keep records of each person."""
+    persons = [count for kind, count in units if kind == "person"]
+    if not persons:
+        return "changes single records where which of them are kept depends on others" if any(kept) else ""
+    if len(units) > 1 or any(one is None or one.most != persons[0] for one in kept):
+        return "is about a person of whom no records are kept, or another number of them"
+    return ""
+
+
+def notes_of(units: list[tuple[str, int]]) -> tuple[str, ...]:
+    """The notes that a guarantee of these units, a kind and a count each, rests on."""
+    if any(kind == "person" for kind, _ in units):
+        return ("people",)
+    return ("group-privacy",) if any(count > 1 for _, count in units) else ()
+
+
+def in_turn(bounds: list[dict[str, Fraction] | None]) -> dict[str, Fraction] | None:
+    """What worlds let through that are as many steps apart, each of which lets through no more than its bound.
+
+    None where some step has no bound, or a delta beside a mu.
+    """
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds) or (any("mu" in one for one in known) and any(one.get("delta") for one in known)):
+        return None
+    if any("mu" in one for one in known):
+        return {"mu": sum((one["mu"] if "mu" in one else pure_mu_up(one["epsilon"]) for one in known), Fraction(0))}
+    epsilon, delta = Fraction(0), Fraction(0)
+    for one in known:
+        # P <= e^a (e^b R + d') + d, either way round
+        steps = ((epsilon, delta, one["delta"]), (one["epsilon"], one["delta"], delta))
+        delta, epsilon = max(_after(*step) for step in steps), epsilon + one["epsilon"]
+    return {"epsilon": epsilon, "delta": min(delta, Fraction(1))}
+
+
+def _after(epsilon: Fraction, delta: Fraction, then: Fraction) -> Fraction:
+    """The delta of two steps, at least."""
+    if not then:
+        return delta
+    return Fraction(1) if epsilon > LARGEST_LOG else delta + exp_up(epsilon) * then
+
+
 class Rules:
     """How plans of one form of block are judged."""
 
@@ -372,3 +458,34 @@ class Rules:
             tail = f"; not protected: {', '.join(bare)}" if bare else ""
             who = f"{view.observer} sees {', '.join(view.outputs)} of {', '.join(view.wrt)}, {view.neighbours}"
             case.says("exposure", holds, f"{who}: {text}{tail}")
+
+
+# --- the rules of each form of block: no form that is not here; rooms are entered when asked for ----------------------
+
+HOMES = {
+    "linear": ("linear", "LinearRules"),
+    "statistics": ("statistics", "Statistics"),
+    "table": ("tables", "Tables"),
+    "votes": ("voting", "VoteRules"),
+    "priced": ("priced", "PricedRules"),
+    "chain": ("chains", "ChainRules"),
+    "points": ("points", "PointRules"),
+    "cells": ("reports", "CellRules"),
+    "frequencies": ("reports", "FrequencyRules"),
+    "keys": ("keys", "KeyRules"),
+    "selection": ("selection", "SelectionRules"),
+    "marginals": ("marginals", "MarginalRules"),
+    "stream": ("streams", "StreamRules"),
+    "system": ("systems", "SystemRules"),
+}
+"""By form: a module of the kernel, and the class of the rules in it."""
+PARTS = tuple(form for form in HOMES if form != "system")
+"""What parts of a system may be."""
+
+
+def rules_of(form: str) -> Rules:
+    """The rules of a form."""
+    home, name = HOMES[form]
+    found = getattr(__import__(f"privspec.kernel.{home}", fromlist=[name]), name)()
+    assert isinstance(found, Rules)
+    return found

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import HOMES, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
 
@@ -25,7 +25,7 @@ SPARED = Fraction(1, 2**1000)
 class Normal(Law):
     """Noise that is normal, or next to normal: so are errors."""
 
-    words = HOMES["gaussian"].words
+    words = WORDS_OF["gaussian"]
     family = "gaussian"
     figures = exposed = ("mu",)
     normal = True
@@ -60,6 +60,7 @@ class GaussianShares(Normal):
     variance: Fraction
     honest: int
     shape = "gaussian-shares"
+    in_shares = True
     keys = ("variance", "parties", "honest")
     title = "discrete Gaussian noise in shares"
     notes = ("gaussian-exact", "shares")
@@ -89,3 +90,6 @@ class GaussianShares(Normal):
         if found > MOST_MU**2:
             raise Refused("adds shares that hide next to nothing")
         return max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found
+
+
+LAWS = (Gaussian, GaussianShares)

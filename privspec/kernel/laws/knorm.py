@@ -13,7 +13,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
 from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import HOMES, Choice, NoisyView, OfOneScale
+from privspec.kernel.laws.law import WORDS_OF, Choice, NoisyView, OfOneScale
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -23,7 +23,7 @@ class KNorm(OfOneScale):
     """Whoever sees some answers is charged for all of them: the numbers of one vector are not independent."""
 
     family, shape = "mixed", "knorm-l2"
-    words = HOMES["knorm"].words
+    words = WORDS_OF["knorm"]
     title = "K-norm noise"
     notes = ("laplace", "knorm-l2")
     joint = True
@@ -37,6 +37,7 @@ class KNorm(OfOneScale):
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
+LAWS = (KNorm,)
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 PRECISION = 256

@@ -14,7 +14,7 @@ from flint import ctx
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, nearest
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import HOMES, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -28,7 +28,7 @@ class Scaled(Law):
 
     scales: tuple[Fraction, ...]
     family = "laplace"
-    words = HOMES["laplace"].words
+    words = WORDS_OF["laplace"]
     in_steps = ("geometric",)
 
     def __post_init__(self) -> None:
@@ -95,6 +95,7 @@ class LaplaceShares(Scaled):
 
     honest: int
     shape = "laplace-shares"
+    in_shares = True
     keys = ("scale", "parties", "honest")
     title = "discrete Laplace noise in shares"
     notes = ("laplace", "shares")
@@ -107,6 +108,9 @@ class LaplaceShares(Scaled):
         if any(view.rounding()):
             raise Refused("does not have all messages on the lattice of the shares")
         return Laplace(self.scales).let_through(view, change, scaling)
+
+
+LAWS = (Laplace, LaplaceShares)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 
@@ -18,25 +18,14 @@ if TYPE_CHECKING:
     from privspec.kernel.strategies.dense import Dense, Lattice, Scaling
 
 
-class Home(NamedTuple):
-    """Of the file of a law: the noise families of a spec that allow it, and its classes.
-
-    `alone`: of noise that a curator draws, or each party; `in_shares`: of the sum of what parties of a secure sum draw.
-    """
-
-    words: tuple[str, ...]
-    alone: str
-    in_shares: str = ""
-
-
-HOMES = {
-    "gaussian": Home(("gaussian",), "Gaussian", "GaussianShares"),
-    "laplace": Home(("laplace", "geometric"), "Laplace", "LaplaceShares"),
-    "staircase": Home(("staircase",), "Staircase"),
-    "knorm": Home(("knorm",), "KNorm"),
+WORDS_OF = {
+    "gaussian": ("gaussian",),
+    "laplace": ("laplace", "geometric"),
+    "staircase": ("staircase",),
+    "knorm": ("knorm",),
 }
-"""The laws of noise, by file."""
-FAMILIES = tuple(word for home in HOMES.values() for word in home.words)
+"""The laws of noise, by file: the noise families of a spec that allow them. Each file lists its laws under LAWS."""
+FAMILIES = tuple(word for words in WORDS_OF.values() for word in words)
 """The noise families that a spec may ask for."""
 
 
@@ -99,6 +88,8 @@ class Law:
     exposed: tuple[str, ...] = ("epsilon", "delta")
     """The same of what no line is about."""
 
+    in_shares: bool = False
+    """Whether the parties of a secure sum draw it together."""
     normal: bool = False
     """Whether it lets through as much as normal noise does."""
     spherical: bool = False
@@ -198,18 +189,15 @@ class Choice:
 
 
 @cache
-def laws(*, shared: bool = False) -> tuple[type[Law], ...]:
-    """The laws of noise, or of noise in shares."""
-    named = [(file, home.in_shares if shared else home.alone) for file, home in HOMES.items()]
-    return tuple(
-        getattr(__import__(f"privspec.kernel.laws.{file}", fromlist=[name]), name) for file, name in named if name
-    )
-
-
-@cache
 def by_shape() -> dict[str, type[Law]]:
     """Every law by what a plan calls its noise."""
-    return {law.shape: law for law in laws() + laws(shared=True)}
+    homes = [__import__(f"privspec.kernel.laws.{file}", fromlist=["LAWS"]) for file in WORDS_OF]
+    return {law.shape: law for home in homes for law in home.LAWS}
+
+
+def laws(*, shared: bool = False) -> tuple[type[Law], ...]:
+    """The laws of noise that a curator draws, or each party; or of noise in shares."""
+    return tuple(law for law in by_shape().values() if law.in_shares == shared)
 
 
 def law_of(family: JsonNode, *, shared: bool) -> type[Law]:

@@ -17,7 +17,7 @@ from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
 from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.core.records import dataclass
-from privspec.kernel.laws.law import HOMES, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -130,7 +130,7 @@ class Staircase(Law):
     law: Stepped
     family = shape = "stepped"
     keys = ("laws",)
-    words = HOMES["staircase"].words
+    words = WORDS_OF["staircase"]
     title = "noise in steps"
     notes = ("stepped",)
     figures = ("epsilon", "delta")
@@ -157,3 +157,6 @@ class Staircase(Law):
         cost = view.seen.absolute_sensitivity(steps, rounding, change, view.lattice.shared)
         apart = 1 if any(rounding) else view.lattice.together(view.strategy, change)
         return Loss(factors=(Response(self.law.epsilon),), delta=self.law.delta_up(int(cost), apart))
+
+
+LAWS = (Staircase,)

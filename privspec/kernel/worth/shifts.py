@@ -17,14 +17,13 @@ from typing import TypeVar
 from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece
-from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
+from privspec.kernel.core.linear import COUNTED, Difference, Linear, Owner, Release, owners, read_matrix, size_of
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
-from privspec.kernel.shares import Owner, owners
 from privspec.kernel.worth import LowerBound
 
 SCOPE = "shifts"
@@ -90,8 +89,7 @@ def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Frac
 
 def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, int | None, int]]:
     """The same of what each party holds, where each adds noise alone: how far, by which parts, and how many do so."""
-    held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
-    asked, owner, best = frame.obligations[line], owners(frame, held), dict[Owner, tuple[Fraction, Fraction | None]]()
+    asked, owner, best = frame.obligations[line], owners(frame, block), dict[Owner, tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
         for unit, _ in units_of(difference, block.places).grouped().units:
             for who in {owner[piece.at[0]] for piece in unit}:

@@ -24,14 +24,24 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units
-from privspec.kernel.core.linear import COUNTED, Difference, Linear, Matrix, Measured, Places, Release, read_matrix
+from privspec.kernel.core.linear import (
+    COUNTED,
+    Difference,
+    Linear,
+    Matrix,
+    Measured,
+    Owner,
+    Places,
+    Release,
+    check_one,
+    owners,
+    read_matrix,
+)
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import of_kept
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
-from privspec.kernel.shares import Owner, check_one, owners
 from privspec.kernel.strategies.dense import chosen_rows, products
 from privspec.kernel.worth import LowerBound, listed
 from privspec.kernel.worth.shifts import words_of_any_law
@@ -193,6 +203,19 @@ def mass(
     return total
 
 
+def of_kept(moved: list[tuple[dict[int, Fraction], Room, str]]) -> Fraction:
+    """The least factor by which the hull of what a person changes, and of its opposite, contains numbers in tables.
+
+    What goes up and what goes down are within so many times what a person may have; where records are replaced both
+    happen at once, else one or the other, and the factors add up.
+    """
+    up, down = (
+        max(room.holds({i: sign * v for i, v in own.items() if sign * v > 0}) for own, room, _ in moved)
+        for sign in (1, -1)
+    )
+    return max(up, down) if moved[0][2] == PERSON[1] else up + down
+
+
 def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix, moved: Matrix) -> list[Matrix]:
     """The Gram matrices of the vectors, columns of `found`, none of which may be more than kappa: one, or each party's.
 
@@ -215,7 +238,7 @@ def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matri
 
 def _whose(frame: Frame, block: Linear, columns: Matrix) -> list[Owner]:
     """The party whose numbers each column, a row of a matrix, is a difference in; or the class whose members' it is."""
-    owner = owners(frame, [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held])
+    owner = owners(frame, block)
     found = [{owner[i] for i, v in enumerate(row) if v} for row in columns.tolist()]
     if any(len(names) != 1 for names in found):
         raise Refused("bounds noise of single parties by a difference in what several of them hold")
