@@ -26,7 +26,7 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 131_910,
     "language": 28_000,
-    "model": 103_250,
+    "model": 103_255,
     "noise": 10_500,
     "problem": 74_690,
     "solvers": 76_230,

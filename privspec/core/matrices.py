@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from math import gcd, lcm, prod
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
@@ -140,13 +140,6 @@ class DyadicMatrix:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"not a dyadic matrix: {error}") from error
         return cls(integers, exponent)
-
-
-def common(numbers: Iterable[Fraction]) -> Fraction:
-    """The largest number that all are whole multiples of; 0 if all are 0."""
-    listed = list(numbers)
-    below = lcm(*(number.denominator for number in listed))
-    return Fraction(gcd(*(int(number * below) for number in listed)), below)
 
 
 def whole_numbers(values: NDArray[np.float64], shift: int) -> NDArray[Any]:

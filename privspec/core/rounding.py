@@ -5,10 +5,10 @@ What is rounded has its direction in its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil, floor, gcd, isqrt, lcm
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -200,3 +200,10 @@ def as_fraction(value: object) -> Fraction:
     if isinstance(value, float | np.floating) and not np.isfinite(value):
         raise ValueError("not finite")
     return Fraction(float(value)) if isinstance(value, float | np.floating) else Fraction(int(value))
+
+
+def common(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest number that all are whole multiples of; 0 if all are 0."""
+    listed = list(numbers)
+    below = lcm(*(number.denominator for number in listed))
+    return Fraction(gcd(*(int(number * below) for number in listed)), below)

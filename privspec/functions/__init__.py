@@ -12,11 +12,11 @@ HOMES: dict[str, str] = {
         ("prefix_sums", "suffix_sums", "range_sums", "decayed_sums", "total", "differences", "diagonal"), "numeric"
     ),
     **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
-    **dict.fromkeys(("mean", "sum", "variance", "histogram", "marginals", "count"), "numeric"),
+    **dict.fromkeys(("sum", "histogram", "marginals", "count"), "numeric"),
     **dict.fromkeys(("keys", "missed"), "numeric"),
     **dict.fromkeys(("mismatch", "at_least", "total_variation", "angle", "disagreement", "cost"), "numeric"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
-    **dict.fromkeys(("regression", "least_squares", "consistent"), "moments"),
+    **dict.fromkeys(("mean", "variance", "regression", "least_squares", "consistent"), "moments"),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "manipulation"), "voting"),
     **dict.fromkeys(("median", "quantile", "max", "min", "argmax", "mode", "rank_error"), "selection"),

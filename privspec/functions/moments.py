@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 
+from privspec.functions.numeric import folded
 from privspec.language import syntax
 from privspec.model.domains import Anything, Between, Numbers, Type, in_steps
 from privspec.model.library import (
@@ -247,7 +249,24 @@ def _consistent(arguments: Arguments, name: str) -> Bound:
 _NOT_HERE = without_value("it stands in outputs that are computed from others, and takes outputs")
 
 
+def _average(values: Any) -> Any:
+    return np.sum(values, axis=0) / Fraction(len(values)) if values.dtype == object else np.mean(values, axis=0)
+
+
 FUNCTIONS: Mapping[str, Function] = by_name(
+    Function(
+        "mean(e for voter), mean(v), mean(t.column, conditions)",
+        folded(_average, linear=True),
+        linear=True,
+        symmetric=True,
+        of_sums=MEAN,
+    ),
+    Function(
+        "variance(v), variance(t.column, conditions)",
+        folded(lambda values: np.var(as_float(values), axis=0), linear=False),
+        symmetric=True,
+        of_sums=VARIANCE,
+    ),
     Function(
         "regression(t.column, on = {columns}, conditions)",
         _of_a_table,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from privspec.core.columns import crossed
 from privspec.core.records import dataclass
-from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model import domains
 from privspec.model.conditions import LEAST
 from privspec.model.library import (
@@ -211,7 +210,7 @@ def _entrywise(apply: Callable[[Any], Any], exact: Callable[[Fraction], Fraction
 # --- folds ----------------------------------------------------------------------------------------
 
 
-def _fold(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
+def folded(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
     """Bind a fold along the first axis: of the entries of a vector, the rows of an array, the terms of a `for`."""
 
     def bind(arguments: Arguments, name: str) -> Bound:
@@ -226,13 +225,9 @@ def _fold(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
     return bind
 
 
-def _mean(values: Any) -> Any:
-    return np.sum(values, axis=0) / Fraction(len(values)) if values.dtype == object else np.mean(values, axis=0)
-
-
 def extreme(fold: Callable[..., Any]) -> Binder:
     """Bind max or min: of several numbers, or along the first axis of one argument."""
-    one = _fold(lambda values: fold(as_float(values), axis=0), linear=False)
+    one = folded(lambda values: fold(as_float(values), axis=0), linear=False)
 
     def bind(arguments: Arguments, name: str) -> Bound:
         if len(arguments) == 1:
@@ -453,7 +448,7 @@ def _sum(arguments: Arguments, name: str) -> Bound:
     if len(arguments) == 1:
         for word in arguments.keywords:
             raise FunctionError(f"{name} of a vector has no setting {word}", word)
-        return _fold(lambda values: np.sum(values, axis=0), linear=True)(arguments, name)
+        return folded(lambda values: np.sum(values, axis=0), linear=True)(arguments, name)
     table, asked = _table(arguments, name).table, arguments[1].value
     if not isinstance(asked, tuple) or not asked or any(one not in table.names for one in asked):
         raise FunctionError("sum adds up a column of a table, as in sum(people.age), or a product of columns", 1)
@@ -673,19 +668,6 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         keywords=None,
         linear=True,
         symmetric=True,
-    ),
-    Function(
-        "mean(e for voter), mean(v), mean(t.column, conditions)",
-        _fold(_mean, linear=True),
-        linear=True,
-        symmetric=True,
-        of_sums=MEAN,
-    ),
-    Function(
-        "variance(v), variance(t.column, conditions)",
-        _fold(lambda values: np.var(as_float(values), axis=0), linear=False),
-        symmetric=True,
-        of_sums=VARIANCE,
     ),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function(

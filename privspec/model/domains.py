@@ -14,9 +14,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from privspec.core.matrices import common
 from privspec.core.records import dataclass, field
-from privspec.core.rounding import show
+from privspec.core.rounding import common, show
 
 Symbol: TypeAlias = str | Fraction
 """A member of a finite set: a word or an exact number."""

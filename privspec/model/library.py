@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
 from privspec.model.domains import Domain, Type
 from privspec.model.values import Array, Value
-from privspec.model.voting import Drawn
+
+if TYPE_CHECKING:
+    from privspec.model.voting import Drawn
 
 
 class Unit(Enum):

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from itertools import product
 from math import lcm, prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from privspec.model.library import Argument, Bound, library
 from privspec.model.reports import Failure
 from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, Value, exact_array
-from privspec.model.voting import Drawn
+
+if TYPE_CHECKING:
+    from privspec.model.voting import Drawn
 
 Entries: TypeAlias = NDArray[np.object_]
 """Exact values in a numpy array."""

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, common, integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
+from privspec.core.rounding import common
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law
 from privspec.noise.samplers import Randomness

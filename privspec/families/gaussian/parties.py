@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
-from privspec.core.matrices import common
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import common
 from privspec.families.decision import Infeasible
 from privspec.families.gaussian.accuracy import within_limits
 from privspec.families.gaussian.dense import described, offered, solved
