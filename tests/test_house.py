@@ -28,7 +28,7 @@ TOKENS = {
     "language": 28_000,
     "model": 103_255,
     "noise": 10_500,
-    "problem": 74_690,
+    "problem": 74_680,
     "solvers": 76_230,
     "top": 26_000,
 }
