@@ -21,10 +21,10 @@ TOKENS = {
     "core": 12_480,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 78_843,
+    "explain": 78_838,
     "families": 196_030,
     "functions": 14_380,
-    "kernel": 131_910,
+    "kernel": 131_825,
     "language": 28_000,
     "model": 103_255,
     "noise": 10_500,
@@ -33,8 +33,8 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 341
-ENTERED = 118
+FILES = 338
+ENTERED = 109
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
