@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, exp, floor, sinh, sqrt
+from math import ceil, exp, floor, inf, sinh, sqrt
 from typing import Generic, TypeVar
 
 from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
@@ -127,12 +127,25 @@ class Curve:
 
     def largest(self, least: int, low: float, most: float) -> float:
         """A share at which the part costs `least` over FINE at least, close to the largest up to `most`; else `low`."""
-        near, high, wanted = low, most, least / FINE
+        near, high, wanted, rose = low, most, least / FINE, False
+        over, under = (self.near(low) - wanted if low else inf), self.near(most) - wanted
+        if over < 0:
+            return low
         for _ in range(STEPS):
-            middle = sqrt(near * high) if near else high / 4
-            near, high = (middle, high) if self.near(middle) >= wanted else (near, middle)
             if high <= near * (1 + SPARE):
                 break
+            if over == inf:
+                middle = sqrt(near * high) if near else high / 4
+            else:  # where the chord crosses, but no nearer to an end than matters
+                middle = near * (high / near) ** (over / (over - under))
+                middle = min(max(middle, near * (1 + SPARE / 2)), high * (1 - SPARE / 2))
+            off = self.near(middle) - wanted
+            # an end that is kept twice counts half, so that the chord does not stay on one side
+            if off >= 0:
+                near, over, under = middle, off, under / 2 if rose else under
+            else:
+                high, under, over = middle, off, over if rose else over / 2
+            rose = off >= 0
         found = near * (1 - SPARE)
         return found if found > low and self.floor(found) >= least else low
 
@@ -283,6 +296,7 @@ class MixedCurve(Curve, Generic[W]):
         self.first, self.last = self.proved(*known[0], shares[0]).right, self.proved(*last, self.end).right
         if shares[-1] < most:
             self.pieces.append(self.proved(*last, most))
+        self.doubles = [(float(one.low), float(one.high)) for one in self.pieces]
 
     def proved(self, share: Fraction, witness: W, asked: Fraction) -> Piece:
         """What a witness proves at its share or at a larger one, and from one to the other."""
@@ -314,11 +328,12 @@ class MixedCurve(Curve, Generic[W]):
         return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
 
     def near(self, share: float) -> float:
-        one = next((one for one in self.pieces if share < one.high), None)
-        if one is None or share <= one.low:
-            return (self.last if one is None else self.first) / FINE
-        t = (exp(share) - exp(one.low)) / (exp(one.high) - exp(one.low))
-        return one.at(int(t * FINE)) / FINE
+        number = next((n for n, (_, high) in enumerate(self.doubles) if share < high), None)
+        if number is None or share <= self.doubles[number][0]:
+            return (self.last if number is None else self.first) / FINE
+        low, high = self.doubles[number]
+        t = (exp(share) - exp(low)) / (exp(high) - exp(low))
+        return self.pieces[number].at(int(t * FINE)) / FINE
 
 
 class TableCurve(MixedCurve[JsonNode]):
