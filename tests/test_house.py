@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 78_838,
     "families": 196_030,
     "functions": 14_380,
-    "kernel": 131_825,
+    "kernel": 132_000,
     "language": 28_000,
     "model": 103_255,
     "noise": 10_500,
