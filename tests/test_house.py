@@ -21,7 +21,7 @@ TOKENS = {
     "core": 12_480,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 78_838,
+    "explain": 78_434,
     "families": 196_030,
     "functions": 14_380,
     "kernel": 132_000,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 338
+FILES = 334
 ENTERED = 109
 LAYOUT = {
     tokenize.COMMENT,

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from privspec.core.records import dataclass, field, replace
-from privspec.explain.claims import Calibration, Claim
-from privspec.explain.context import Context
+from privspec.explain.claims import Calibration, Claim, Question, took_part
+from privspec.explain.context import Context, Effects, Fitting
 from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.designs import DesignFact
 from privspec.explain.document import (
@@ -33,11 +32,9 @@ from privspec.explain.document import (
     sections,
     table,
 )
-from privspec.explain.fitting import Effects, Fitting
 from privspec.explain.messages import phrase, phrases, said, sentences, source
 from privspec.explain.messages import section as section_of
 from privspec.explain.quantities import Quantity, rounded, unit_words
-from privspec.explain.questions import Question, took_part
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
 from privspec.model.reports import listing
 from privspec.stated import Stated, parse_exact
@@ -582,12 +579,6 @@ def executed(facts: Facts, rows: Rows, *how: Sentence) -> tuple[Block, ...]:
 def randomness(note: Because) -> tuple[Sentence, ...]:
     """Where random bits come from, and what of a run is outside the guarantee; true of every family."""
     return sentences("shared.randomness", note=note)
-
-
-def typical(plan: Stated, weight: Fraction, *, squared: bool, numbers: int = 1) -> Quantity:
-    """The error of each of so many numbers that the loss of a plan comes to, a root mean square where it is squared."""
-    each = (plan.loss.value if plan.loss else 0.0) / float(weight) / numbers
-    return rounded(math.sqrt(each) if squared else each)
 
 
 def same_loss(item: AlternativeFact, facts: Facts) -> bool:

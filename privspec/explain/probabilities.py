@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
+from privspec.explain.claims import NOT_WORSE, Reach, round_distances
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, PairsCurve, largest_ratio
-from privspec.explain.quantities import UP, Quantity, rounded, ungrouped
+from privspec.explain.quantities import Quantity, rounded
 from privspec.kernel.measures import PURE
 from privspec.model.distances import MEASURED
 from privspec.model.measures import MeasureAt
@@ -245,16 +246,6 @@ def neighbours(table: ProbabilityTable, claim: Claim, unit: Unit | None, model: 
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-MOST_STEPS = 3
-"""Round distances that are shown, besides the largest."""
-_NEAR = 1 + 1e-9
-"""Two values count as at most d apart up to this factor, so that roots in doubles leave none out."""
-
-
-Reach: TypeAlias = tuple[Fraction, Fraction, Curve]
-"""A distance, the epsilon that holds for two values at most so far apart, and what an observer can tell of them."""
-
-
 def reaches(table: ProbabilityTable, wrt: Sequence[str], metric: str, epsilon: Fraction) -> list[Reach]:
     """The curves at a few round distances between the least and the largest of the table, from near to far.
 
@@ -266,14 +257,10 @@ def reaches(table: ProbabilityTable, wrt: Sequence[str], metric: str, epsilon: F
     apart = _distances(table, wrt, metric, pairs)
     if apart is None or not apart.any():
         return [(d, epsilon * d, EpsilonDeltaCurve(float(epsilon * d))) for d in map(Fraction, (1, 2, 5))]
-    least, largest = float(apart[apart > 0].min()), float(apart.max())
-    ten = Fraction(10) ** int(np.floor(np.log10(least)))
-    steps = (digit * ten * 10**power for power in range(40) for digit in (1, 2, 5))
-    inside = [step for step in steps if least <= float(step) * _NEAR and float(step) < largest / _NEAR]
     found: list[Reach] = []
-    for distance in (*inside[:MOST_STEPS], Fraction(ungrouped(rounded(largest, 3, UP).text))):
-        bound = float(epsilon * distance) * _NEAR
-        exact = curve_of(table, pairs[apart <= float(distance) * _NEAR], (bound, 0.0))
+    for distance in round_distances(float(apart[apart > 0].min()), float(apart.max())):
+        bound = float(epsilon * distance) * NOT_WORSE
+        exact = curve_of(table, pairs[apart <= float(distance) * NOT_WORSE], (bound, 0.0))
         found.append((distance, epsilon * distance, exact or EpsilonDeltaCurve(bound)))
     return found
 

@@ -8,12 +8,11 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from privspec.explain.claims import relation
+from privspec.explain.claims import Question, relation, took_part
 from privspec.explain.document import Block, Document, Paragraph, Points, Sentence, SpecLine, Table, sections, table
 from privspec.explain.facts import ClaimFact, Facts, Moved
 from privspec.explain.messages import phrase, phrases, say, sentences
 from privspec.explain.quantities import Quantity
-from privspec.explain.questions import Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.kernel.trust import KINDS
 from privspec.model.graph import Model

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
+from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from privspec.explain.claims import Claim, calibration, claim, relation
-from privspec.explain.context import Context, context
+from privspec.explain.claims import Claim, Question, calibration, claim, relation
+from privspec.explain.context import Context, Fitting, context, fitting
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve, consequences, odds, posterior
 from privspec.explain.designs import design_of
 from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status, assumed
@@ -37,7 +38,6 @@ from privspec.explain.facts import (
     MechanismFact,
     SolverFact,
 )
-from privspec.explain.fitting import Fitting, fitting
 from privspec.explain.messages import say
 from privspec.explain.quantities import (
     DOWN,
@@ -52,7 +52,6 @@ from privspec.explain.quantities import (
     simulated,
     told,
 )
-from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
@@ -70,15 +69,15 @@ _READERS = {
     "priced": ("additive", "additive_noise"),
     "system": ("system", "system_fact"),
     "table": ("tables", "table_fact"),
-    "chain": ("sequences", "sequence_fact"),
-    "points": ("local", "point_fact"),
-    "frequencies": ("local", "frequency_fact"),
-    "cells": ("local", "cell_fact"),
-    "keys": ("marginals", "key_fact"),
-    "selection": ("statistics", "selection_fact"),
-    "marginals": ("marginals", "table_noise"),
-    "stream": ("marginals", "stream_noise"),
-    "statistics": ("statistics", "statistic_fact"),
+    "chain": ("strategies", "sequence_fact"),
+    "points": ("values", "PointFact.of"),
+    "frequencies": ("values", "FrequencyFact.of"),
+    "cells": ("values", "CellFact.of"),
+    "keys": ("values", "KeyFact.of"),
+    "selection": ("values", "SelectionFact.of"),
+    "marginals": ("strategies", "table_noise"),
+    "stream": ("strategies", "stream_noise"),
+    "statistics": ("strategies", "statistic_fact"),
     "votes": ("voting", "voting_fact"),
 }
 """Who reads the mechanism of a plan, by the form of its problem: no form is read as another.
@@ -107,7 +106,7 @@ def facts(
     spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part, model)
     form = block_of(document)["form"] if plan.problem.blocks else _NOTHING
     module, name = _READERS[form]
-    reader = getattr(import_module(f"privspec.explain.{module}"), name)
+    reader = attrgetter(name)(import_module(f"privspec.explain.{module}"))
     whole = (document, plan, model, facts, judgement)
     mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)
     judged = [mechanism.judged(_drawn(claim(plan.problem.seen(g)), mechanism, model)) for g in plan.guarantees]

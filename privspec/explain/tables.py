@@ -10,8 +10,9 @@ import numpy as np
 
 from privspec.core.records import dataclass, field, replace
 from privspec.explain import drawing, probabilities
-from privspec.explain.context import LossTerm, Shape
-from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
+from privspec.explain.claims import Question, about_vote, how_near, largest_factor, took_part, which_answer
+from privspec.explain.context import REPORTED, Effects, LossTerm, Shape
+from privspec.explain.curves import EpsilonDeltaCurve, dominating
 from privspec.explain.document import (
     Block,
     Judged,
@@ -32,11 +33,9 @@ from privspec.explain.facts import (
     given,
     standing,
 )
-from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.messages import phrase, plotted, tabled
 from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts, spoken
-from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
-from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
+from privspec.explain.quantities import DOWN, UP, Quantity, count, known, rounded
 from privspec.explain.rule_comparison import comparison, rounds_fact
 from privspec.model.graph import Model
 from privspec.model.pointwise import Grid, Pointwise
@@ -212,10 +211,9 @@ class TableFact(MechanismFact):
         """The curve is that of the least of a few distances."""
         metric = self.metrics.get(claim.line.number, "")
         found = probabilities.reaches(self.table.seen(claim.outputs), claim.wrt, metric, rate)
-        steps = tuple(Step(exact(far), rounded(epsilon, 4, UP), consequences(curve)) for far, epsilon, curve in found)
         at = self.table.row_points
         plane = at is not None and at.shape[1] == 2 and len(self.table.of) == 1
-        return replace(claim, achieved=found[0][2]), how_near(self.local, steps, plane=plane)
+        return replace(claim, achieved=found[0][2]), how_near(self.local, found, plane=plane)
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         local = self._compares_rows(claim)

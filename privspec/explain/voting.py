@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, replace
 from privspec.explain import drawing
-from privspec.explain.claims import Claim, claim
+from privspec.explain.claims import Claim, Question, about_vote, claim, largest_factor
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, lottery_curve
 from privspec.explain.document import (
     Accuracy,
@@ -29,7 +29,6 @@ from privspec.explain.facts import MechanismFact, Rows, randomness
 from privspec.explain.messages import phrase, plotted
 from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact
 from privspec.explain.quantities import EXACT, UP, Quantity, count, known, rounded
-from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import Rounds, comparison, property_in_short, rounds_fact, without_noise
 from privspec.explain.voting_rules import (
     MOST,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privspec.explain.claims import SURE
 from privspec.explain.curves import EpsilonDeltaCurve, PairsCurve, dominating, odds
 from privspec.explain.probabilities import curve_of, read_table
-from privspec.explain.questions import SURE
 from privspec.stated import Mechanism
 
 from .plans import Plan, explain, facts, page, plan, table_of
