@@ -44,7 +44,7 @@ from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, looked_up, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
-from privspec.kernel.core.linear import ExchangeableUnits, InputLayout
+from privspec.kernel.core.linear import Ball, ExchangeableUnits, InputLayout
 from privspec.kernel.core.problem import ContributionBound
 from privspec.problem.words import kept_words
 
@@ -189,13 +189,13 @@ class Grid:
         """The lengths of the vectors of a ball (k,), in its norm; empty where there is no ball."""
         if self.held.ball is None:
             return np.zeros(0)
-        _, dimension, norm = self.held.ball
+        ball = self.held.ball
         with np.errstate(over="ignore"):
-            return np.asarray(np.linalg.norm(np.nan_to_num(values).reshape(-1, dimension), ord=norm, axis=1))
+            return np.asarray(np.linalg.norm(np.nan_to_num(values).reshape(-1, ball.dimension), ord=ball.norm, axis=1))
 
     def beyond(self, values: Array) -> int:
         """How many vectors lie outside their ball, but for round-off."""
-        return 0 if self.held.ball is None else int((self.lengths(values) > float(self.held.ball[0]) * _NEAR).sum())
+        return 0 if self.held.ball is None else int((self.lengths(values) > float(self.held.ball.radius) * _NEAR).sum())
 
 
 _NEAR = 1 + 1e-12
@@ -251,7 +251,7 @@ def _entries(one: Grid, source: Any, circumstances: RunContext) -> Array:
     if held.ball is None:
         fit.numbers(values)
     else:
-        fit.outside += beyond * held.ball[1]
+        fit.outside += beyond * held.ball.dimension
     if circumstances.strict and (beyond or not np.all(np.isfinite(values) & (values >= lower) & (values <= upper))):
         refuse_strictly(held.name)
     return values
@@ -271,7 +271,7 @@ def data_rules(inputs: Sequence[Grid], strict: bool) -> tuple[str, ...]:
         *(
             f"{one.held.name}: a number counts in whole steps of 1/{one.step.denominator} of its range, the nearest"
             for one in inputs
-            if any(column[-1] for column in one.held.columns)
+            if any(column.shared for column in one.held.columns)
         ),
         *(f"{one.held.name}: {kept_rule(one.kept)}" for one in inputs if one.kept),
     )
@@ -375,11 +375,10 @@ def _added(alike: ExchangeableUnits | None, placed: ExactVector) -> ExactVector:
     return ExactVector(integers(sums.reshape(-1)), placed.denominator)
 
 
-def _place_balls(one: Grid, ball: tuple[Fraction, int, int], values: Array) -> ExactVector:
+def _place_balls(one: Grid, ball: Ball, values: Array) -> ExactVector:
     """Records scaled into their ball and rounded toward zero, so that they stay inside it, exactly."""
-    radius, size, norm = ball
-    count = one.step.denominator
-    records = np.where(np.isfinite(values), values, 0.0).reshape(-1, size)
+    radius, norm, count = ball.radius, ball.norm, one.step.denominator
+    records = np.where(np.isfinite(values), values, 0.0).reshape(-1, ball.dimension)
     steps, sure, cut = _balls_at_once(records, radius, count, norm)
     for i in np.flatnonzero(~sure).tolist():
         exact = cut[i] if np.isfinite(cut[i]).all() else [Fraction(x) * count / radius for x in records[i].tolist()]

@@ -38,6 +38,8 @@ from privspec.execute.sources import collect, frames_of, numbers_at_once, readab
 if TYPE_CHECKING:
     import polars as pl
 
+    from privspec.kernel.core.linear import Column
+
 NO_PLACE = -1
 """The code of a value that is missing or not in its attribute's domain."""
 BATCH = 2**18
@@ -61,12 +63,11 @@ class Attribute:
     """Of whole numbers: whether all numbers that are as near to one of them may stand for each other."""
 
     @classmethod
-    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]) -> Attribute:
+    def of(cls, column: Column) -> Attribute:
         """As the kernel reads it."""
-        name, values, lower, upper, cuts, shared = column
-        if lower is None or upper is None:
-            return cls(name, values, shared=shared, cuts=cuts)
-        return cls(name, (), lower, upper, cuts=cuts)
+        if column.lower is None or column.upper is None:
+            return cls(column.name, column.values, shared=column.shared, cuts=column.cuts)
+        return cls(column.name, (), column.lower, column.upper, cuts=column.cuts)
 
     @property
     def size(self) -> int:

@@ -170,7 +170,7 @@ def _noise(
     plan: Stated, where: Context, known: Marginals, outputs: dict[str, list[Spread]], drawn: Counted, asked: Counted
 ) -> TableNoise:
     said, sizes = plan.mechanism, known.sizes
-    names = " × ".join(name for name, *_ in known.columns)
+    names = " × ".join(one.name for one in known.columns)
     cells, line = count(prod(sizes)), where.line_of(known.source)
     return TableNoise(
         family=said.family,
@@ -251,7 +251,7 @@ def stream_noise(plan: Stated, where: Context) -> StreamNoise:
     block, held = done.block, done.block.held
     limits = f"{held.lower} to {held.upper}"
     if held.ball is not None:
-        limits = f"in runs of {held.ball[1]} inside the l2 ball of radius {held.ball[0]}"
+        limits = f"in runs of {held.ball.dimension} inside the l2 ball of radius {held.ball.radius}"
     size, line = count(block.steps * block.each), where.line_of(block.source)
     mean = math.sqrt(float(plan.loss.value / block.weight) / (block.steps * block.each)) if plan.loss else math.nan
     sizes = [float(one) for one in done.deviations]

@@ -155,13 +155,13 @@ def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:
     block, noise, reach, steps = release.problem, found.noise, list[Fraction](), list[Fraction]()
     held = list(zip(block.held, release.steps, strict=True))
     for one, grid in held:
-        low, high = (-one.ball[0], one.ball[0]) if one.ball else (one.lower, one.upper)
+        low, high = (-one.ball.radius, one.ball.radius) if one.ball else (one.lower, one.upper)
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(one.records) if one.cells and one.records else most
         own = grid * one.width / (1 if one.ball else 2)
         if one.step is not None and (one.step / (grid * one.width)).denominator == 1:
             own = ZERO  # all values are points
-        own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
+        own *= 2 * sum(column.shared for column in one.columns) * (one.records or COUNT) if one.cells else 1
         reach += [most * copies for copies in block.places[one.start][1].numbers]
         steps += [own * copies for copies in block.places[one.start][1].numbers]
     known, off = [one for one in block.held if one.records], matrices.less(noise * release.strategy, block.target)

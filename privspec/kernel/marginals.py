@@ -34,8 +34,7 @@ from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.chains import FINEST
 from privspec.kernel.changes import Records
-from privspec.kernel.core.linear import READERS as LINEAR
-from privspec.kernel.core.linear import Matrix, read_matrix, size_of
+from privspec.kernel.core.linear import Column, Matrix, read_matrix
 from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees, wrong_person
 from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
@@ -117,10 +116,10 @@ class Marginals:
     subsets: tuple[Subset, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        sizes = tuple(map(size_of, self.columns))
+        sizes = tuple(column.size for column in self.columns)
         tables = tuple(one for own in self.released for one in own.tables)
         asks = tuple(one for own in self.released for one in own.asks())
-        if not 0 < len(sizes) <= MOST_COLUMNS or any(shared for *_, shared in self.columns):
+        if not 0 < len(sizes) <= MOST_COLUMNS or any(column.shared for column in self.columns):
             raise Refused("has no columns, too many, or some of numbers between two values")
         for columns in tables:
             if list(columns) != sorted(set(columns)) or (columns and columns[-1] >= len(sizes)):
@@ -206,9 +205,8 @@ class Marginals:
         return 2 * (self.share(own) - Fraction(overlap, whole))
 
 
-Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 Weighed = tuple[int, Fraction]
-READERS = {"Column": LINEAR["Column"], "Weighed": {"table": "int", "weight": "Fraction"}}
+READERS = {"Weighed": {"table": "int", "weight": "Fraction"}}
 
 
 class Released:

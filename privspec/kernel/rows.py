@@ -12,7 +12,7 @@ from fractions import Fraction
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.core.numbers import ZERO, rational
-from privspec.kernel.core.reading import ENTRIES, JsonNode, Refused, Wholes, frozen, wholes
+from privspec.kernel.core.reading import ENTRIES, Grid, JsonNode, Refused, Wholes, frozen, wholes
 
 
 @frozen
@@ -112,6 +112,12 @@ class Totals:
 
 
 Rows = fmpq_mat | Intervals | Totals
+
+
+def matrix_of(grid: Grid) -> fmpq_mat:
+    """The matrix of an array of two axes."""
+    rows, columns = grid.shape
+    return fmpq_mat(fmpz_mat(rows, columns, list(grid.entries))) * rational(grid.unit)
 
 
 def laid_out(rows: Rows) -> fmpq_mat:

@@ -74,7 +74,7 @@ class Stream:
         ends = held.lower, held.upper
         if held.ball is None and (None in ends or len(held.shape) != 1 or not self.amount > 0):
             raise Refused("has numbers without two ends")
-        if held.ball is not None and (held.ball[2] != 2 or held.shape[1:] != (each,) or held.ball[0] <= 0):
+        if held.ball is not None and (held.ball.norm != 2 or held.shape[1:] != (each,) or held.ball.radius <= 0):
             raise Refused("has vectors that are not of a Euclidean ball each")
         if (self.released.start, self.released.stop, self.released.shape) != (0, size, held.shape):
             raise Refused("releases another number of totals")
@@ -93,13 +93,13 @@ class Stream:
     @property
     def each(self) -> int:
         """How many numbers a vector has."""
-        return 1 if self.held.ball is None else self.held.ball[1]
+        return 1 if self.held.ball is None else self.held.ball.dimension
 
     @property
     def amount(self) -> Fraction:
         """How far one vector can move."""
         if self.held.ball is not None:
-            return 2 * self.held.ball[0]
+            return 2 * self.held.ball.radius
         return (self.held.upper or ZERO) - (self.held.lower or ZERO)
 
     @property

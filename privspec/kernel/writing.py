@@ -11,17 +11,22 @@ import base64
 import hashlib
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
+from flint import fmpq_mat
+
 from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.judging import digest
+from privspec.kernel.rows import Intervals
 
 LISTED = 4096
 """Arrays of at most this many entries are written as lists."""
+SPARSE = 3
+"""A matrix is written with the places of its entries if it has so many times more of them that are 0."""
 
 
 def exact_grid(values: Iterable[Fraction | int], shape: tuple[int, ...] | None = None) -> Grid:
@@ -41,21 +46,45 @@ def array(value: Grid, listed: int = LISTED) -> dict[str, Any]:
     return {**head, "data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
+def sparse(shape: tuple[int, ...], places: Sequence[int], values: Grid, listed: int = LISTED) -> dict[str, Any]:
+    """A matrix that is 0 but for values at row-major places, which ascend."""
+    at = Grid((len(places),), Fraction(1), tuple(places))
+    return {"form": "sparse", "shape": list(shape), "places": array(at, listed), "values": array(values, listed)}
+
+
+def matrix(value: fmpq_mat) -> dict[str, Any]:
+    """A matrix as `read_matrix` reads it: all entries, or where most are 0 the places of the others and these."""
+    whole, below = value.numer_denom()
+    shape, unit = (value.nrows(), value.ncols()), Fraction(1, int(below))
+    entries = tuple(map(int, whole.entries()))
+    places = [place for place, entry in enumerate(entries) if entry]
+    if SPARSE * len(places) >= len(entries):
+        return array(Grid(shape, unit, entries))
+    return sparse(shape, places, Grid((len(places),), unit, tuple(entries[place] for place in places)))
+
+
 def plan_digest(plan: Mapping[str, object]) -> str:
     """The digest that a plan has to state: of all that it says besides."""
     return digest({key: value for key, value in plan.items() if key != "digest"})
 
 
 def write(value: object) -> dict[str, Any]:
-    """An array, or an object of a dataclass, as `read` reads it.
+    """An array, a matrix, or an object of a dataclass, as `read` reads it.
 
     Raises: TypeError for what has no exact form: a double, say.
     """
     if isinstance(value, Grid):
         return array(value)
+    if isinstance(value, fmpq_mat):
+        return matrix(value)
+    if isinstance(value, Intervals):
+        starts, ends = (array(exact_grid(one)) for one in (value.starts, value.ends))
+        return {"form": "intervals", "shape": [value.nrows(), value.ncols()], "starts": starts, "ends": ends}
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no exact form")
-    form, home = getattr(value, "FORM", ""), type(value).__module__
+    # what the compiler adds to a class of the kernel is not written: its fields are read in the kernel's words
+    kernel = next(kind for kind in type(value).__mro__ if "__dataclass_fields__" in vars(kind))
+    form, home = getattr(value, "FORM", ""), kernel.__module__
     found: dict[str, Any] = {"form": form} if form else {}
     for one in fields(value):
         if one.init and (stated := getattr(value, one.name)) != one.default:
@@ -81,8 +110,8 @@ def written(kind: str, value: object, home: str) -> object:
 
 def _listed(kind: str, value: tuple[object, ...] | list[object], home: str) -> object:
     """What is read as a tuple or a list: an object by its keys, an array, or a list."""
-    if kind == "Wholes":
-        return array(Grid((len(value),), Fraction(1), tuple(value)))  # type: ignore[arg-type]
+    if kind in ("Wholes", "Numbers"):
+        return array(exact_grid(value))  # type: ignore[arg-type]
     reader = vars(sys.modules[home]).get("READERS", {}).get(kind)
     if isinstance(reader, dict):
         return {key: written(word, part, home) for (key, word), part in zip(reader.items(), value, strict=True)}

@@ -25,19 +25,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.records import dataclass, replace
+from privspec.core.records import replace
 from privspec.kernel.core.problem import (
     FORMAT,
     AskedMeasure,
     ContributionBound,
     Data,
+    Frame,
     Obligation,
     PublicValue,
     Share,
     Unit,
     View,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
 from privspec.kernel.judging import Computed
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import Asserted as AssertedMove
@@ -88,20 +89,12 @@ class Block(Protocol):
         """What it says, in full sentences."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Everything that a spec promises and wants."""
+@frozen
+class Problem(Frame):
+    """Everything that a spec promises and wants: the kernel's frame, with its one block as it was made."""
 
-    format: str
-    elaborator: str
-    name: str
-    trust: Trust
-    data: tuple[Data, ...]
-    public: tuple[PublicValue, ...]
-    obligations: tuple[Obligation, ...]
-    views: tuple[View, ...]
-    blocks: tuple[Block, ...]
-    computed: tuple[Computed, ...] = ()
+    blocks: Any
+    computed: Any = None
 
 
 @once
@@ -122,7 +115,7 @@ def elaborate(model: Model) -> Problem:
             obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
             views=() if model.open else views_of(model),
             blocks=(block_of(model),),
-            computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed),
+            computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed) or None,
         )
         if not model.open and not model.chosen:
             cut_of(model, found)  # a law that says nothing of the error is refused

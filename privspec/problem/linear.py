@@ -9,18 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import lcm, prod
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.matrices import least_top, whole_numbers
-from privspec.core.records import dataclass, replace
+from privspec.core.records import replace
 from privspec.core.sparse import sparse_of
 from privspec.kernel.changes import PERSON
-from privspec.kernel.core.linear import COUNTED, Difference, Part, Released, first_cells
+from privspec.kernel.core import linear as judged
+from privspec.kernel.core.linear import (
+    COUNTED,
+    Ball,
+    Column,
+    Difference,
+    InputLayout,
+    Matrix,
+    Measured,
+    Part,
+    Released,
+    first_cells,
+)
 from privspec.kernel.core.problem import of_person
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.rows import Intervals, matrix_of
+from privspec.kernel.writing import SPARSE
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
 from privspec.model.graph import Model
@@ -60,47 +74,8 @@ WORD = 62
 """Bits of the largest entry of a matrix in one unit that is written over a power of two."""
 TALL = 4
 """Rows, in multiples of the columns, from which on those of ones in a row are written by their ends."""
-SPARSE = 3
-"""A matrix is written with the places of its entries if it has so many times more of them that are 0."""
 
 # --- exact numbers ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Sparse:
-    """A matrix that is 0 but for `values[i]` at the row-major places `places[i]`, which ascend."""
-
-    FORM: ClassVar[str] = "sparse"
-
-    shape: tuple[int, ...]
-    places: Grid
-    values: Grid
-
-
-Matrix: TypeAlias = Grid | Sparse
-
-
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """A matrix whose row i is 1 at the columns from `starts[i]` to before `ends[i]`, and 0 elsewhere."""
-
-    FORM: ClassVar[str] = "intervals"
-
-    shape: tuple[int, ...]
-    starts: Grid
-    ends: Grid
-
-
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
-
-    The columns of all matrices stand for the sums of the units of a class, number by number.
-    """
-
-    length: int
-    counts: Grid
-    classes: Grid
 
 
 def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) -> Grid:
@@ -137,23 +112,19 @@ def short_denominator(values: list[float]) -> int | None:
     return below if small and all(round(Fraction(v) * below) / below == v for v in values) else None
 
 
-def matrix_of(found: Any) -> Matrix:
+def exact_matrix(found: Any) -> Matrix:
     """A matrix of doubles, dense or sparse, in exact numbers."""
     shape = tuple(int(n) for n in found.shape)
     if isinstance(found, np.ndarray) and SPARSE * np.count_nonzero(found) >= found.size:
-        return numbers_of(found, shape)
+        return matrix_of(numbers_of(found, shape))
     entries = sparse_of(found)
     kept = entries.data != 0
     places = (entries.rows * shape[1] + entries.indices)[kept]
-    if SPARSE * len(places) >= shape[0] * shape[1]:
-        return numbers_of(entries.toarray(), shape)
-    order = np.argsort(places)
-    at = Grid((len(places),), Fraction(1), tuple(places[order].tolist()))
-    return Sparse(
-        shape,
-        at,
-        numbers_of(entries.data[kept][order], (len(places),), least_top(entries.data, (entries.rows, entries.indices))),
-    )
+    values = numbers_of(entries.data[kept], (len(places),), least_top(entries.data, (entries.rows, entries.indices)))
+    flat = [0] * (shape[0] * shape[1])
+    for place, value in zip(places.tolist(), values.entries, strict=True):
+        flat[place] = value
+    return matrix_of(Grid(shape, values.unit, tuple(flat)))
 
 
 def rows_of(found: Any) -> Matrix | Intervals:
@@ -163,135 +134,17 @@ def rows_of(found: Any) -> Matrix | Intervals:
         starts, lengths, columns = found.argmax(axis=1), np.count_nonzero(found, axis=1), np.arange(n)
         inside = (columns >= starts[:, None]) & (columns < (starts + lengths)[:, None])
         if lengths.all() and np.array_equal(found, inside):
-            return Intervals((m, n), _wholes(starts.tolist()), _wholes((starts + lengths).tolist()))
-    return matrix_of(found)
+            return Intervals(tuple(starts.tolist()), tuple((starts + lengths).tolist()), n)
+    return exact_matrix(found)
 
 
-# --- what is held -------------------------------------------------------------------------------------
+# --- what is held, and wanted -------------------------------------------------------------------------
 
 
-class Ball(NamedTuple):
-    """Every `dimension` numbers in turn are a vector of norm `norm` (1 or 2) at most `radius`."""
+class Linear(judged.Linear):
+    """Answers that are linear in the data, with unbiased additive noise."""
 
-    radius: Fraction
-    dimension: int
-    norm: int
-
-
-class Column(NamedTuple):
-    """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`.
-
-    `shared`: the numbers between two values, a record standing in the cells of both by its share of each. `cuts`, as in
-    "< 18": of whole numbers, or of numbers between two values, there is a cell for those before each and one more.
-    """
-
-    name: str
-    values: tuple[str, ...]
-    lower: int | None
-    upper: int | None
-    cuts: tuple[str, ...]
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class InputLayout:
-    """The coordinates `start` to `stop` of the base vector: the entries of an input, or the counts of a table's cells.
-
-    `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
-    where that is public). Entries are clipped to `lower` and `upper` where they have ends, vectors drawn into `ball`.
-    A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius. `units`: of
-    an input whose units are added up; `step`: what all entries are whole multiples of, beyond the lower end; `gaps`:
-    not all of these are values.
-    """
-
-    name: str
-    start: int
-    stop: int
-    layout: str
-    shape: tuple[int, ...]
-    lower: Fraction | None
-    upper: Fraction | None
-    ball: Ball | None
-    columns: tuple[Column, ...]
-    records: int | None
-    units: Classes | None
-    step: Fraction | None = None
-    gaps: bool | None = None
-
-
-# --- what is wanted -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A public value that a run is given; `map` (m, size) times it is added to the outputs after the noise."""
-
-    name: str
-    shape: tuple[int, ...]
-    map: Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) each: of squares, or of `sizes`.
-
-    No rows stand for the identity: the outputs' own errors.
-    """
-
-    rows: Matrix | None
-    weights: Grid
-    sizes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The expected sum of these weighted squares is at most `bound`; with a `probability` one error is in its size."""
-
-    errors: Measured
-    bound: Fraction
-    line: int
-    text: str
-    probability: Fraction | None
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A value at which noise may enter: `map` (m, size) says how noise on it reaches the outputs.
-
-    `copies`: how many of its numbers, added up, each column stands for.
-    """
-
-    name: str
-    map: Matrix
-    copies: Grid
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """Released: target (m, n) times the base vector, plus offset (m,), constants and unbiased noise.
-
-    `errors` are those of the loss, which is the expected sum of their weighted squares or, `worst`, the largest of
-    them; `differences` stands for each obligation of the problem in turn; `sites`: noise may enter there only, each
-    coordinate by itself (None: anywhere); `families`: noise of these only (none named: any). `vectors`: a coordinate,
-    an answer, an error stands for so many numbers, on each of which all maps act alike; the weight of an error is that
-    of the mean of their squares.
-    """
-
-    FORM: ClassVar[str] = "linear"
-
-    held: tuple[InputLayout, ...]
-    released: tuple[Released, ...]
-    target: Matrix | Intervals
-    offset: Grid
-    constants: tuple[Given, ...]
-    errors: Measured
-    worst: bool
-    loss: str
-    accuracy: tuple[Accuracy, ...]
-    differences: tuple[tuple[Difference, ...], ...]
-    sites: tuple[Site, ...] | None
-    families: tuple[str, ...]
-    vectors: int | None = None
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -302,22 +155,22 @@ class Linear:
         return (
             *map(_held_words, self.held),
             *map(_released_words, self.released),
-            *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
+            *(f"{name} is given when the plan is run, and added after the noise." for name, *_ in self.constants),
             *self._loss_words(),
             *self._vector_words(),
-            *dict.fromkeys(map(_accuracy_words, self.accuracy)),
+            *dict.fromkeys(_accuracy_words(*limit) for limit in self.accuracy),
             *(
                 f"Requirement {number + 1}: {self._difference_words(difference)}."
                 for number, some in enumerate(self.differences)
                 for difference in some
             ),
             "Noise may enter "
-            + ("anywhere." if self.sites is None else f"at {_listed([site.name for site in self.sites])} only."),
+            + ("anywhere." if self.sites is None else f"at {_listed([name for name, *_ in self.sites])} only."),
             *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
         )
 
     def _loss_words(self) -> Iterator[str]:
-        what, count = "the largest" if self.worst else "the sum", self.errors.weights.shape[0]
+        what, count = "the largest" if self.worst else "the sum", len(self.errors.weights)
         if count:
             kind = "expected size of an error" if self.errors.sizes else "expected squared error"
             several = (
@@ -368,10 +221,10 @@ MANY = {"moves to another cell": "move to other cells", "comes or goes": "come o
 """What one record does, and what several do."""
 
 
-def _accuracy_words(one: Accuracy) -> str:
-    if one.probability is None:
-        return f"Line {one.line}: {one.text}: at most {one.bound} on average."
-    return f"Line {one.line}: {one.text}: the error is at most {one.bound}, with a probability of {one.probability}."
+def _accuracy_words(_: Measured, bound: Fraction, line: int, text: str, probability: Fraction | None) -> str:
+    if probability is None:
+        return f"Line {line}: {text}: at most {bound} on average."
+    return f"Line {line}: {text}: the error is at most {bound}, with a probability of {probability}."
 
 
 def _touches(difference: Difference, held: InputLayout) -> bool:
@@ -437,14 +290,13 @@ def block_of(model: Model) -> Linear:
             for o, node in ((o, model.nodes[o.name]) for o in found.outputs)
         ),
         target=rows_of(found.target),
-        offset=numbers_of(found.offset, (len(found.offset),)),
-        constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
+        offset=_numbers(found.offset),
+        constants=tuple((c.name, tuple(c.shape), exact_matrix(c.map)) for c in found.constants),
         errors=_measured(found.errors),
         worst=found.worst,
         loss=spell(model.loss) if model.loss is not None else "",
         accuracy=tuple(
-            Accuracy(_measured(limit.errors), limit.bound, limit.line, limit.text, limit.probability)
-            for limit in found.limits
+            (_measured(limit.errors), limit.bound, limit.line, limit.text, limit.probability) for limit in found.limits
         ),
         differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
         sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
@@ -458,22 +310,22 @@ def _summed(held: InputLayout, layout: Layout) -> InputLayout:
     _, share = layout.places[held.name]
     if share.partition is None:
         return held
-    counts, classes = (_wholes(own.tolist()) for own in (share.partition.counts, share.partition.classes))
-    return replace(held, units=Classes(share.length, counts, classes))
+    return replace(held, units=share.partition.alike(share.length))
 
 
-def _site(name: str, found: Reached) -> Site:
-    return Site(name, matrix_of(found.map), _wholes(found.alike.numbers if found.alike else [1] * found.map.shape[1]))
+def _site(name: str, found: Reached) -> tuple[str, Matrix, tuple[int, ...]]:
+    copies = found.alike.numbers if found.alike else [1] * found.map.shape[1]
+    return name, exact_matrix(found.map), tuple(copies)
 
 
-def _wholes(values: Sequence[int]) -> Grid:
-    return Grid((len(values),), Fraction(1), tuple(values))
+def _numbers(values: Any) -> tuple[Fraction, ...]:
+    return tuple(numbers_of(values, (len(values),)).values())
 
 
 def _measured(errors: Errors) -> Measured:
     size, rows = len(errors.weights), errors.rows
     own = rows.shape == (size, size) and np.array_equal(rows.indices, rows.rows) and rows.data.tolist() == [1.0] * size
-    return Measured(None if own else matrix_of(rows), numbers_of(errors.weights, (size,)), errors.sizes)
+    return Measured(None if own else exact_matrix(rows), _numbers(errors.weights), errors.sizes or None)
 
 
 def held_of(block: InputBlock, each: int = 1) -> InputLayout:
@@ -519,12 +371,13 @@ def cells_alike(block: InputBlock) -> list[list[int]]:
 
 
 def _columns(block: InputBlock) -> tuple[Column, ...]:
-    return tuple(_column(name, domain) for name, domain in block.schema or ())
+    return tuple(column_of(name, domain) for name, domain in block.schema or ())
 
 
-def _column(name: str, domain: Domain) -> Column:
+def column_of(name: str, domain: Domain) -> Column:
+    """An attribute of a table by its domain."""
     if isinstance(domain, Cut):
-        return _column(name, domain.whole)._replace(shared=False, cuts=domain.words())
+        return replace(column_of(name, domain.whole), shared=False, cuts=domain.words())
     if isinstance(domain, IntegerRange):
         return Column(name, (), domain.low, domain.high, shared=False, cuts=())
     values = tuple(_member(item) for item in domain.elements())

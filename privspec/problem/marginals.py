@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import prod
-from typing import NamedTuple
 
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along, Answers, Marginals
@@ -26,7 +25,7 @@ from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import call_of, environment
-from privspec.problem.linear import Column, _column
+from privspec.problem.linear import column_of
 from privspec.problem.terms import Measured, measured, multiples
 
 FROM = 500
@@ -45,19 +44,10 @@ MOST_RECORDS = 10**6
 Subset = tuple[int, ...]
 
 
-class Weighed(NamedTuple):
-    """The sum of the squared errors of a table, by its place among all that are released, times a weight."""
-
-    table: int
-    weight: Fraction
-
-
 class MarginalBlock(Marginals):
     """Counts of the records of a table by some of its columns; the loss is the largest of the `terms`."""
 
     __slots__ = ()
-    columns: tuple[Column, ...]
-    terms: tuple[tuple[Weighed, ...], ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -123,9 +113,9 @@ def _found(model: Model) -> MarginalBlock | None:
     for one in released:
         first[one.name], at = at, at + len(one.tables)
     weights = tuple(summed(term, first) for term in terms)
-    if len({weighed.table for term in weights for weighed in term}) < at:
+    if len({table for term in weights for table, _ in term}) < at:
         return None
-    columns = tuple(_column(name, domain) for name, domain in block.schema or ())
+    columns = tuple(column_of(name, domain) for name, domain in block.schema or ())
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
     try:
         made = MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
@@ -155,12 +145,12 @@ def _fits(model: Model, tallies: list[Tally], largest: bool) -> bool:
     return pairs <= MOST_PAIRS and all(prod(sizes[i] for i in one.by) <= MOST_CELLS for one in tallies)
 
 
-def summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[Weighed, ...]:
+def summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[tuple[int, Fraction], ...]:
     """A term with one weight for each table, by its place; `first`: that of the first table of each output."""
     found: dict[int, Fraction] = {}
     for name, place, weight in term:
         found[first[name] + place] = found.get(first[name] + place, Fraction(0)) + weight
-    return tuple(Weighed(table, weight) for table, weight in sorted(found.items()))
+    return tuple(sorted(found.items()))
 
 
 def plain(model: Model) -> bool:

@@ -8,7 +8,6 @@ or records that are replaced, of which one person has some at distances.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from privspec.kernel.core.linear import Released
 from privspec.kernel.core.reading import Refused
@@ -89,8 +88,7 @@ def _found(model: Model) -> StreamBlock | None:
         if worst or len(terms) > 1 or reader.known.get(output.name) != TOTALS:
             return None
         released = Released(output.name, 0, block.size, tuple(output.type.shape), output.definition is not None)
-        held: Any = held_of(block)  # has the fields that the kernel reads
-        return StreamBlock(held, released, weight, spell(model.loss) if model.loss else "", model.families)
+        return StreamBlock(held_of(block), released, weight, spell(model.loss) if model.loss else "", model.families)
     except (OtherFormError, Failure, Refused):
         return None
 

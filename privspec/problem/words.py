@@ -35,7 +35,7 @@ def words(problem: Problem) -> Iterator[str]:
         )
     for block in problem.blocks:
         yield from block.words()
-    for one in problem.computed:
+    for one in problem.computed or ():
         listed = " and ".join(one.sources)
         yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: `{one.text}`."
 

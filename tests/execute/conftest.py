@@ -10,7 +10,7 @@ import pytest
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel.writing import plan_digest, write
-from privspec.problem.linear import matrix_of, numbers_of
+from privspec.problem.linear import exact_matrix, numbers_of
 
 MakePlan = Callable[..., dict[str, Any]]
 
@@ -79,7 +79,7 @@ def make_plan_dict(
                         }
                         for (name, shape), stop in zip(sizes, stops, strict=True)
                     ],
-                    "target": write(matrix_of(np.zeros((m, columns)) if of == "outputs" else np.array(target))),
+                    "target": write(exact_matrix(np.zeros((m, columns)) if of == "outputs" else np.array(target))),
                     "offset": write(numbers_of(offset, (m,))),
                     "constants": [],
                     "errors": {

@@ -8,19 +8,20 @@ from typing import Any
 
 from privspec.execute.data import Grid
 from privspec.execute.statistic import Attribute
-from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.core.linear import Ball, Column, InputLayout
 from privspec.kernel.core.problem import ContributionBound
 
-Column = tuple[str, tuple[str, ...], int | None, int | None]
-AGE_SEX: tuple[Column, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None))
+Named = tuple[str, tuple[str, ...], int | None, int | None]
+AGE_SEX: tuple[Named, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None))
 
 
 def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any = None) -> InputLayout:
     """An input of so many entries."""
-    return InputLayout(name, 0, size, "entries", (size,), lower, upper, ball, (), None, None)
+    vectors = None if ball is None else Ball(*ball)
+    return InputLayout(name, 0, size, "entries", (size,), lower, upper, vectors, (), None, None)
 
 
-def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int | None = None) -> Grid:
+def cells(size: int, columns: tuple[Named, ...], *, drops: bool, records: int | None = None) -> Grid:
     """A table of so many cells."""
     return grid(tuple((*one, (), False) for one in columns), drops=drops, records=records, size=size)
 
@@ -35,6 +36,7 @@ def grid(
     size: int | None = None,
 ) -> Grid:
     """A table with columns as the kernel reads them, numbers in so many steps."""
+    columns = tuple(Column(*one) for one in columns)
     size = size or prod(Attribute.of(column).size for column in columns)
     held = InputLayout("x", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
     return Grid(held, Fraction(1, steps), drops, kept=kept)

@@ -30,7 +30,7 @@ from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.gaussian.execution import read_executed
-from privspec.kernel.core.linear import InputLayout, size_of
+from privspec.kernel.core.linear import Column, InputLayout
 from privspec.kernel.core.problem import ContributionBound
 from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
@@ -62,7 +62,8 @@ PLACES = count()
 
 
 def table(drops: bool, columns: Any = COLUMNS, steps: int = STEPS, records: int | None = None) -> Grid:
-    size = math.prod(map(size_of, columns))
+    columns = tuple(Column(*one) for one in columns)
+    size = math.prod(column.size for column in columns)
     held = InputLayout("people", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
     return Grid(held, Fraction(1, steps), drops)
 
@@ -680,7 +681,7 @@ EDGES = [*DOUBLES, None, -0.1 - 1e-9, math.nextafter(60.0, math.inf), math.nexta
 def test_the_sum_of_one_column_is_that_of_its_records_one_by_one(
     tmp_path: Path, ends: tuple[str, str], steps: int
 ) -> None:
-    one = Attribute.of(("pay", ends, None, None, (), True))
+    one = Attribute.of(Column("pay", ends, None, None, (), True))
     asked = Statistic("people", (one,), steps)
     low, high = one.ends
     values = [*EDGES, low, high, (low + high) / 2, math.nextafter(high, 0.0), math.nextafter(low, 0.0)]

@@ -26,7 +26,7 @@ from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.sources import Folder, TextFiles
 from privspec.execute.statistic import Attribute, Statistic
 from privspec.execute.warehouse import OfTable, Table
-from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.core.linear import Column, InputLayout
 from privspec.kernel.core.problem import ContributionBound
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -34,7 +34,7 @@ SECRET = "Ann-8675309"
 
 
 def table(most: int, per_cell: int | None = None, person: str = "person") -> Grid:
-    kind = ("kind", ("a", "b", "c"), None, None, (), False)
+    kind = Column("kind", ("a", "b", "c"), None, None, (), False)
     held = InputLayout("visits", 0, 3, "cells", (), Fraction(0), None, None, (kind,), None, None)
     return Grid(held, Fraction(1), drops=True, kept=ContributionBound(person, most, per_cell))
 

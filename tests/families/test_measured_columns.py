@@ -16,7 +16,7 @@ from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells
 from privspec.families.decision import sealed
-from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.core.linear import Column, InputLayout
 from privspec.model.build import load_model
 from privspec.model.domains import Between, Cut, IntegerRange
 from privspec.noise.samplers import SimulationRandomness
@@ -45,9 +45,9 @@ def plan() -> Plan:
 
 STEPS = 2**10
 COLUMNS = (
-    ("sex", ("F", "M"), None, None, (), False),
-    ("pay", ("-10", "20"), None, None, (), True),
-    ("hours", ("0", "60"), None, None, (), True),
+    Column("sex", ("F", "M"), None, None, (), False),
+    Column("pay", ("-10", "20"), None, None, (), True),
+    Column("hours", ("0", "60"), None, None, (), True),
 )
 HELD = InputLayout("people", 0, 8, "cells", (), Fraction(0), None, None, COLUMNS, None, None)
 
@@ -248,7 +248,7 @@ def test_a_histogram_says_which_columns_it_counts() -> None:
     assert "pay is measured" in caught.value.diagnostics[0].message
     only = only.replace("histogram(people)", "histogram(people, by = {sex})")
     (block,) = elaborate(load_model(Source("pay.priv", only))).blocks
-    assert block.target.shape == (2, 2)  # type: ignore[attr-defined]
+    assert (block.target.nrows(), block.target.ncols()) == (2, 2)
 
 
 def test_counts_are_no_records(plan: Plan) -> None:

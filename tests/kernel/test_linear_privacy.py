@@ -19,6 +19,8 @@ from privspec.families.decision import inverse_root
 from privspec.kernel import judge
 from privspec.kernel.core.linear import (
     COUNTED,
+    Ball,
+    Column,
     Difference,
     InputLayout,
     Linear,
@@ -287,7 +289,7 @@ def test_numbers_stand_between_the_points_of_a_lattice() -> None:
 
 def test_balls_stand_on_shares_of_their_radius() -> None:
     """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
-    held = (InputLayout("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
+    held = (InputLayout("x", 0, 6, "entries", (3, 2), F(-1), F(1), Ball(F(1), 2, 1), (), None, None),)
     record = Difference((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
     noise = Laplace((F(1), F(1)))
@@ -298,7 +300,7 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
 
 def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> None:
     """A quarter in each of four cells rounds each of four counts to a half; one cell by itself moves one of them."""
-    columns = tuple((name, ("0", "1"), None, None, (), True) for name in ("a", "b"))
+    columns = tuple(Column(name, ("0", "1"), None, None, (), True) for name in ("a", "b"))
     held = (InputLayout("x", 0, 4, "cells", (4,), F(0), None, None, columns, None, None),)
     for shape, figure in (("cell", 3), ("swap", 4), ("kept", 3), ("replaced", 6)):
         record = Difference((Part(0, 4, 4, shape, 4, F(1)),), 1)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.kernel.core.numbers import fraction
 from privspec.language.formatter import format_source
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.model.targets import labels_of
 from privspec.pipeline import Request, solve
 from privspec.problem.elaborate import elaborate
-from privspec.problem.linear import Sparse
 
 AGES, SEXES, HOURS = tuple(range(5)), ("F", "M"), (Fraction(-1), Fraction(1, 2), Fraction(2))
 CELLS = list(product(AGES, SEXES, HOURS))
@@ -47,14 +47,7 @@ def matrix(question: str, parameters: str = "") -> list[list[Fraction]]:
     """What one record of each cell adds to the answers, (answers, cells)."""
     (block,) = elaborate(load(question, parameters)).blocks
     numbers: Any = block.target
-    rows, columns = numbers.shape
-    flat = [Fraction(0)] * (rows * columns)
-    if isinstance(numbers, Sparse):
-        for place, value in zip(numbers.places.values(), numbers.values.values(), strict=True):
-            flat[int(place)] = value
-    else:
-        flat = numbers.values()
-    return [list(flat[i * columns : (i + 1) * columns]) for i in range(rows - len(CELLS))]
+    return [list(map(fraction, row)) for row in numbers.tolist()[: numbers.nrows() - len(CELLS)]]
 
 
 @st.composite

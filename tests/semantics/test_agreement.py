@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from math import prod
 from typing import Any
 
 import pytest
@@ -16,14 +15,15 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Part
+from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.tables_forms import Amount, Variation
-from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import Problem, elaborate
-from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
+from privspec.problem.linear import Linear
 from privspec.problem.table_forms import Table
 from privspec.problem.voting import Votes
 
@@ -190,16 +190,16 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
         return meaning.loss(lambda _: law, only=world)
 
     for world in meaning.worlds()[:12]:
-        aims = plus(times(block.target, added_up(block, base(meaning, block, world))), block.offset.values())
+        aims = plus(times(block.target, added_up(block, base(meaning, block, world))), block.offset)
         for error in (*eye(len(aims)), [Fraction(i) for i in range(len(aims))]):
             moved = error if block.errors.rows is None else times(block.errors.rows, error)
-            terms = zip(block.errors.weights.values(), moved, strict=True)
+            terms = zip(block.errors.weights, moved, strict=True)
             assert cost(world, plus(aims, error)) == sum((w * r**2 for w, r in terms), ZERO)
-        for site in block.sites or ():
-            true = meaning.named(site.name, world)
+        for name, reached, _ in block.sites or ():
+            true = meaning.named(name, world)
             for noise in eye(len(flat(true))):
-                noisy = {**world, site.name: shaped(plus(flat(true), noise), extents(true))}
-                assert cost(noisy, plus(aims, times(site.map, noise))) == 0
+                noisy = {**world, name: shaped(plus(flat(true), noise), extents(true))}
+                assert cost(noisy, plus(aims, times(reached, noise))) == 0
 
 
 def extents(value: Any) -> tuple[int, ...]:
@@ -226,10 +226,7 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
 
 
 def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
-    if isinstance(matrix, Sparse):
-        listed = dict(zip(matrix.places.values(), matrix.values.values(), strict=True))
-        matrix = exact_grid([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
-    return [sum(map(operator.mul, row, vector), ZERO) for row in rows_of(matrix, matrix.shape[0])]
+    return [sum(map(operator.mul, map(fraction, row), vector), ZERO) for row in matrix.tolist()]
 
 
 def added_up(block: Linear, vector: Sequence[Fraction]) -> list[Fraction]:
@@ -242,7 +239,7 @@ def added_up(block: Linear, vector: Sequence[Fraction]) -> list[Fraction]:
             found += [next(entries) for _ in range(held.start, held.stop)]
             continue
         sums: dict[int, list[Fraction]] = {}
-        for count, kind in zip(units.counts.entries, units.classes.entries, strict=True):
+        for count, kind in zip(units.counts, units.classes, strict=True):
             for _ in range(count):
                 unit = [next(entries) for _ in range(units.length)]
                 sums[kind] = plus(sums.get(kind, [ZERO] * units.length), unit)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import floor, inf, log2
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flint import fmpz_poly
@@ -28,7 +28,6 @@ from privspec.kernel.streams import AMONG, NOTES, Banded, Pattern, Stream, patte
 from privspec.kernel.streams import least as lower_bound
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness
-from privspec.problem import streams
 from privspec.solvers.totals import Row, convolved, ramp_of, summed_inverse
 from privspec.solvers.totals import deviations as sizes_of
 
@@ -46,8 +45,6 @@ Band = tuple[float, Fraction, int, list[int], list[float]]
 
 class LongRows(Structured):
     """Takes running totals of one long row."""
-
-    READING: ClassVar[Any] = streams
 
     def offers(self, system: System, settings: Settings) -> Iterator[Offer]:
         """Noise near the least loss in a band."""

@@ -27,9 +27,9 @@ from privspec.families.decision import accuracy_json, float_down, inverse_root
 from privspec.families.gaussian.problem import Problem, site_maps
 from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
 from privspec.kernel.changes import Piece, boxed
-from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
+from privspec.kernel.core.linear import Difference, Places, Release, read_release
 from privspec.kernel.core.linear_privacy import largest_loss
-from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, enters, loads, placed, together
@@ -39,9 +39,10 @@ from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
-from privspec.kernel.writing import array, write
+from privspec.kernel.writing import array
+from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
-from privspec.problem.linear import Sparse, grid_of
+from privspec.problem.linear import grid_of
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling, shorter
 
@@ -132,12 +133,6 @@ class Stated:
     mechanism: Mechanism
 
     @cached_property
-    def whole(self) -> dict[str, Any]:
-        """The problem as it stands in the plan."""
-        found: dict[str, Any] = write(elaborate(self.problem.model))
-        return found
-
-    @cached_property
     def executed(self) -> dict[str, Any]:
         """What is executed as it stands in the plan."""
         release, blocks = self.mechanism.release, self.problem.model.blocks
@@ -158,15 +153,15 @@ class Stated:
             "rounding": release.rounding,
         }
 
-    @cached_property
+    @property
     def frame(self) -> Frame:
-        """The frame of the problem."""
-        return read_frame(JsonNode(self.whole, "problem"))
+        """The problem."""
+        return elaborate(self.problem.model)
 
     @cached_property
     def release(self) -> Release:
         """What is executed."""
-        linear = read_linear(JsonNode(self.whole["blocks"][0], "block"), self.frame)
+        (linear,) = elaborate(self.problem.model).blocks
         family = JsonNode(self.mechanism.release.noise.family, "family")
         return read_release(family, JsonNode(self.executed, "executed"), linear, self.frame)
 
@@ -448,8 +443,7 @@ def _rounded(part: sparse.csc_array) -> tuple[sparse.csc_array, dict[str, Any]]:
     shape, size = tuple(map(int, rows.shape)), len(whole)
     at = np.repeat(np.arange(shape[0]), np.diff(rows.indptr)) * shape[1] + rows.indices
     values = Grid((size,), unit, tuple(whole.tolist()))
-    found = write(Sparse(shape, Grid((size,), Fraction(1), tuple(at.tolist())), values))
-    return sparse.csc_array(rows.T), found
+    return sparse.csc_array(rows.T), sparse_json(shape, at.tolist(), values)
 
 
 def _moment(view: Seen, n: int) -> Array | None:

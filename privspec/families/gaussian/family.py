@@ -35,6 +35,7 @@ from privspec.families.gaussian.release import Candidate, LinearRelease, Mechani
 from privspec.families.gaussian.sizes import size_of, sized
 from privspec.kernel.core.problem import notes_of
 from privspec.kernel.laws.law import laws
+from privspec.kernel.writing import write
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
@@ -328,7 +329,7 @@ def parts_of(stated: Stated) -> dict[str, Any]:
     loss, bound, covariance = stated.loss(), stated.bound, stated.covariance()
     pairs = enumerate(zip(problem.model.requirements, amounts, strict=True))
     return {
-        "problem": stated.whole,
+        "problem": write(stated.frame),
         "value": loss,
         "bound": None if bound is None else bound.value,
         "among": "" if bound is None else bound.among,

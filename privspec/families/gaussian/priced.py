@@ -30,11 +30,11 @@ from privspec.families.gaussian.family import Choice, choose, kind_of, parts_of
 from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.linear import LinearRules
-from privspec.kernel.priced import Priced, least
 from privspec.kernel.priced import at as frame_at
+from privspec.kernel.priced import least
 from privspec.kernel.worth.traces import TraceBound, prove
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
@@ -301,14 +301,14 @@ class Picked:
         chosen = self.choice.chosen
         assert chosen.mechanism is not None
         stated = Stated(self._plain, replace(chosen.mechanism, dual=None, seconds=self.seconds))
-        inside, whole = parts_of(stated), write(elaborate(self.search.model))
+        inside, frame = parts_of(stated), elaborate(self.search.model)
         loss = float(self.search.found.cost(self.value) + stated.figures.value)
         return {
             **inside,
-            "problem": whole,
+            "problem": write(frame),
             "value": loss,
             "alternatives": [one.compared.to_json() for one in self._others()],
-            **bound_stated(self._bound(whole, stated.release, loss), views=inside["claims"]["views"]),
+            **bound_stated(self._bound(frame, stated.release, loss), views=inside["claims"]["views"]),
         }
 
     def _others(self) -> tuple[Candidate, ...]:
@@ -329,13 +329,12 @@ class Picked:
                 found.append(replace(one, loss=float(cost), mechanism=None, lower_bound=None))
         return tuple(found)
 
-    def _bound(self, whole: dict[str, Any], release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
+    def _bound(self, frame: Frame, release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
         """The witness that nothing costs less, what it proves, and the words for the mechanisms that it is about."""
         mechanism = self.choice.chosen.mechanism
         if mechanism is None or mechanism.dual is None:
             return None
-        frame = read_frame(JsonNode(whole, "problem"))
-        asked = read(Priced, frame.blocks[0])
+        asked: Any = frame.blocks[0]
         proof = self._proof(mechanism, mechanism.dual)
         try:
             shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import prod, sinh, sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -61,7 +61,6 @@ class Limit:
 class TableCounts(Structured):
     """Takes counts of one large table by some of its columns; `spends`: its noise is Gaussian, also as a part."""
 
-    READING: ClassVar[Any] = reading
     spends = (GAUSSIAN,)
 
     def offers(self, system: System, settings: Settings) -> Iterator[Offer]:

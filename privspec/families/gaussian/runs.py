@@ -57,7 +57,7 @@ from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import InputLayout, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import JsonNode, read
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
@@ -201,7 +201,7 @@ class Parts:
 def _largest(held: InputLayout) -> Fraction:
     """The size of a number of an input, or of what sums have room for where it has no limit."""
     if held.ball:
-        return held.ball[0]
+        return held.ball.radius
     if held.lower is None or held.upper is None:
         return Fraction(COUNTED)
     return max(abs(held.lower), abs(held.upper))
@@ -344,17 +344,15 @@ class LinearMechanism(FamilyMechanism):
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
         from privspec.families.gaussian.release import INPUT_GRID_BITS
-        from privspec.kernel.writing import write
         from privspec.problem.elaborate import data_of
         from privspec.problem.linear import grid_of, held_of
 
         found = []
         for block in model.blocks:
-            held = read(InputLayout, JsonNode(write(held_of(block)), block.name))
             step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)
-            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party, said.kept))
+            found.append(Grid(replace(held_of(block), name=name), step, said.rule == "drop", said.party, said.kept))
         read_inputs(found, data, circumstances)
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:

@@ -30,15 +30,15 @@ from privspec.families.gaussian.release import (
     rounded_strategy,
 )
 from privspec.families.gaussian.sizes import size_of
-from privspec.kernel.core.linear import Linear, read_linear
+from privspec.kernel.core.linear import Linear
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.worth.shifts import SCOPE, reach, shown
-from privspec.kernel.writing import array, write
+from privspec.kernel.writing import sparse
 from privspec.model.measures import Personalised
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of
@@ -157,9 +157,8 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
 
 def _bound(problem: Problem) -> tuple[float | None, str]:
     """The largest bound of shifts, and what it is about."""
-    whole = write(elaborate(problem.model))
-    frame = read_frame(JsonNode(whole, "problem"))
-    block = read_linear(JsonNode(whole["blocks"][0], "block"), frame)
+    frame = elaborate(problem.model)
+    (block,) = frame.blocks
     bounds = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
     return max([(float_down(one.at(frame.obligations)), one.among[0]) for one in bounds], default=(None, ""))
 
@@ -317,9 +316,7 @@ def _multipliers(epsilon: float, delta: float, parts: int | None, power: int) ->
     rounded = np.rint(np.ldexp(np.where(whole > NEGLIGIBLE * whole.max(), whole, 0.0), -exponent)).astype(np.int64)
     places = np.flatnonzero(rounded)
     entries = Grid((len(places),), Fraction(2) ** exponent, tuple(rounded.ravel()[places].tolist()))
-    at = Grid((len(places),), Fraction(1), tuple(places.tolist()))
-    packed = {"places": array(at, PACKED), "values": array(entries, PACKED)}
-    matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
+    matrix = sparse(rounded.shape, places.tolist(), entries, PACKED)
     return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor, log2
 from time import perf_counter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field
@@ -19,7 +19,7 @@ from privspec.core.rounding import graded
 from privspec.families.amounts import stated_mu
 from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee_head, increased, price, ranked
 from privspec.families.family import Settings
-from privspec.kernel.core.problem import Frame, Obligation, notes_of, read_frame
+from privspec.kernel.core.problem import Frame, Obligation, notes_of
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
@@ -37,12 +37,15 @@ Executed = TypeVar("Executed")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class System:
-    """A spec in numbers: its problem, and the one block of it as the kernel reads it."""
+    """A spec in numbers: its problem, of one block."""
 
     model: Model
-    problem: dict[str, Any]
     frame: Frame
-    block: Any
+
+    @property
+    def block(self) -> Any:
+        """What is released, and what an error costs."""
+        return self.frame.blocks[0]
 
     @property
     def lines(self) -> list[tuple[Requirement, Obligation]]:
@@ -104,24 +107,20 @@ class Offer:
             group = notes_of([(unit.kind, unit.count) for unit in asked.units])
             said = {"achieved": achieved, "because": [*self.notes, *group]}
             guarantees.append(guarantee_head(requirement, number) | said)
-        own = {"problem": system.problem, "mechanism": self.mechanism, "guarantees": guarantees}
+        own = {"problem": write(system.frame), "mechanism": self.mechanism, "guarantees": guarantees}
         return own | {"claims": {"bound": self.witness}}
 
 
 class Structured(ABC):
     """Takes specs whose strategies have a structure."""
 
-    READING: ClassVar[Any]
-    """The module that says specs as a block of this form."""
-
     @abstractmethod
     def offers(self, system: System, settings: Settings) -> Iterator[Offer]:
         """Noise of each strategy, with the ways that it is compared with where the settings ask for them."""
 
     def lower(self, model: Model) -> System:
-        """The problem, and its one block."""
-        whole = write(elaborate(model))
-        return System(model, whole, read_frame(JsonNode(whole, "problem")), self.READING.block_of(model))
+        """The problem."""
+        return System(model, elaborate(model))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:
         """The noise of least loss."""

@@ -10,14 +10,26 @@ from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
 
-from flint import fmpq, fmpq_mat, fmpz_mat
+from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON
-from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View, of_person, wrong_person
-from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, frozen, read, typed, wholes
+from privspec.kernel.core.reading import (
+    ENTRIES,
+    Grid,
+    JsonNode,
+    Positive,
+    Refused,
+    Size,
+    Whole,
+    Wholes,
+    frozen,
+    read,
+    typed,
+    wholes,
+)
 from privspec.kernel.laws.law import Law, StatedNoise, law_of
-from privspec.kernel.rows import Rows, intervals
+from privspec.kernel.rows import Rows, intervals, matrix_of
 
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
@@ -26,7 +38,18 @@ COUNTED = ("cell", "swap", *PERSON)
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 Matrix = fmpq_mat
-Ball = tuple[Fraction, int, int]
+
+
+@frozen
+class Ball:
+    """Every `dimension` numbers in turn are a vector of norm `norm` (1 or 2) at most `radius`."""
+
+    radius: Size
+    dimension: Positive
+    norm: Norm
+
+
+Norm = int
 
 
 @frozen
@@ -68,13 +91,13 @@ def told_apart(
 ) -> bool:
     """Whether shapes are not those of so many numbers or vectors, or anything is not the same for all of a vector.
 
-    Of inputs and outputs how many coordinates they have and their shape, of inputs the radius, dimension and norm of a
-    ball; `more`: whether something adds to single numbers, or looks at them.
+    Of inputs and outputs how many coordinates they have and their shape, of inputs the ball; `more`: whether something
+    adds to single numbers, or looks at them.
     """
     parts, each = [*((size, shape) for size, shape, _ in held if vectors), *seen], vectors or 1
     if any(prod(shape) != size * each for size, shape in parts):
         return True
-    apart = any(ball is None or ball[1:] != (each, 2) for *_, ball in held)
+    apart = any(ball is None or (ball.dimension, ball.norm) != (each, 2) for *_, ball in held)
     apart = apart or any(shape[-1:] != (each,) for _, shape in parts)
     return vectors is not None and (apart or more or each == 1)
 
@@ -84,8 +107,7 @@ def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
     if not isinstance(item.value, dict) or "form" not in item.value:
-        found = item.array(rows, columns)
-        flat = list(found.entries)
+        whole = item.array(rows, columns)
     else:
         places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
         at, flat = wholes(places), [0] * (rows * columns)
@@ -94,17 +116,44 @@ def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
         found = values.array(len(at))
         for place, value in zip(at, found.entries, strict=True):
             flat[place] = value
-    if rows * columns * found.unit.denominator.bit_length() > BITS * ENTRIES:
+        whole = Grid((rows, columns), found.unit, tuple(flat))
+    if rows * columns * whole.unit.denominator.bit_length() > BITS * ENTRIES:
         raise item.wrong("has a unit that is too fine for its size")
-    return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(found.unit)
+    return matrix_of(whole)
+
+
+@frozen
+class Column:
+    """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`.
+
+    `shared`: the numbers between two values, a record standing in the cells of both by its share of each. `cuts`, as in
+    "< 18": of whole numbers, or of numbers between two values, there is a cell for those before each and one more.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    lower: Whole | None
+    upper: Whole | None
+    cuts: tuple[str, ...]
+    shared: bool
+
+    @property
+    def size(self) -> int:
+        """How many cells it has."""
+        if self.cuts:
+            return len(self.cuts) + 1
+        return len(self.values) if self.lower is None or self.upper is None else self.upper - self.lower + 1
 
 
 @frozen
 class InputLayout:
-    """An input: the numbers `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table.
+    """The coordinates `start` to `stop` of the base vector: the entries of an input, or the counts of a table's cells.
 
-    `units`: those of a class have one coordinate for each of their numbers, together. `step`: what entries are whole
-    multiples of, beyond `lower`.
+    `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
+    where that is public). Entries are clipped to `lower` and `upper` where they have ends, vectors drawn into `ball`.
+    A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius. `units`:
+    those of a class have one coordinate for each of their numbers, together. `step`: what entries are whole multiples
+    of, beyond `lower`; `gaps`: not all of these are values.
     """
 
     name: str
@@ -134,7 +183,7 @@ class InputLayout:
     def width(self) -> Fraction:
         """What a share of the grid is taken of: the radius, the distance of the ends, or one."""
         if self.ball:
-            return self.ball[0]
+            return self.ball.radius
         return Fraction(1) if self.lower is None or self.upper is None else self.upper - self.lower
 
 
@@ -320,37 +369,26 @@ class Linear:
             raise item.wrong("is not what a person of whom so many records are kept can change")
 
 
-def size_of(column: Column) -> int:
-    """How many cells an attribute of a table has: of its values in order, whole numbers, or between its cuts."""
-    _, values, low, high, cuts, _ = column
-    return len(cuts) + 1 if cuts else len(values) if low is None or high is None else high - low + 1
-
-
 def first_cells(columns: tuple[Column, ...]) -> Wholes:
     """For each cell of a table the first that a record in it may have a share in: where it is between two values."""
     found = [0]
     for column in columns:
-        size = size_of(column)
-        found = [first * size + (0 if column[-1] else i) for first in found for i in range(size)]
+        size = column.size
+        found = [first * size + (0 if column.shared else i) for first in found for i in range(size)]
     return tuple(found)
 
 
-Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 Ends = tuple[int, ...]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix, Wholes]
-COLUMN = {"name": "str", "values": "tuple[str, ...]", "lower": "Whole | None", "upper": "Whole | None"}
-COLUMN |= {"cuts": "tuple[str, ...]", "shared": "bool"}
 READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
     "Rows": lambda item: intervals(item) or read_matrix(item, *item.extents(2)),
-    "Column": COLUMN,
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
     "Ends": lambda item: tuple(one.integer() for one in item.items()),
     "Norm": lambda item: item.integer(1, 2),
-    "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
     "Site": {"name": "str", "map": "Matrix", "copies": "Wholes"},
@@ -444,7 +482,7 @@ def _step(item: JsonNode, held: InputLayout) -> Fraction:
     """The grid of an input: one over a whole number, so that both ends of an interval lie on it; counts are whole."""
     (grid,) = item.stating({"name": held.name}, "grid")
     step = grid.exact()
-    if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one[-1] for one in held.columns)):
+    if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one.shared for one in held.columns)):
         raise grid.wrong("is not one over a whole number, or not the one of counts")
     return step
 

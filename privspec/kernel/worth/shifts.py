@@ -17,7 +17,7 @@ from typing import TypeVar
 from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece
-from privspec.kernel.core.linear import COUNTED, Difference, Linear, Owner, Release, owners, read_matrix, size_of
+from privspec.kernel.core.linear import COUNTED, Difference, Linear, Owner, Release, owners, read_matrix
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
@@ -175,8 +175,8 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
     """How far records move the answer by any part: a number of theirs stands in two cells by its share of each."""
     part, best = difference.parts[0], ZERO
     held = next(one for one in block.held if (one.start, one.stop) == (part.start, part.stop))
-    sizes = [size_of(column) for column in held.columns]
-    numbers = [i for i, column in enumerate(held.columns) if column[-1]]
+    sizes = [column.size for column in held.columns]
+    numbers = [i for i, column in enumerate(held.columns) if column.shared]
     if len(difference.parts) > 1 or len(numbers) != 1 or prod(sizes) != part.stop - part.start:
         return ZERO
     inner, size, at = prod(sizes[numbers[0] + 1 :]), sizes[numbers[0]], block.places[held.start][0]
