@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from math import comb, factorial, prod
 from typing import Any
 
@@ -21,6 +21,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.library import function_of
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
+    Indices,
     NeighbourRelation,
     ReplacingEntry,
     ReplacingEverything,
@@ -216,40 +217,36 @@ class Listed:
         """The values that laws are given for."""
         return iter(self.values)
 
-    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
-        """Ordered pairs of different values of which one becomes the other when up to `group` units are replaced."""
-        parts = _factors(self.domain, self.node, relation)
-        if parts is None or relation.group >= len(parts):
-            yield from ((a, b) for a in range(self.size) for b in range(self.size) if a != b)
-            return
-        strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
-        for a in range(self.size):
-            reached = {a}
-            for _ in range(relation.group):
-                reached |= {
-                    b + (other - b // stride % extent) * stride
-                    for b in tuple(reached)
-                    for stride, extent in zip(strides, parts, strict=True)
-                    for other in range(extent)
-                }
-            yield from ((a, b) for b in sorted(reached - {a}))
+    def alike(self, relation: NeighbourRelation, count: int) -> Indices:
+        """Sets of values (K, s): every two of a set differ in up to `count` units, and any two that do are in one."""
+        units = self._units(relation)
+        if not count:
+            return np.arange(self.size)[:, None]
+        if count >= len(units):
+            return np.arange(self.size)[None]
+        some = combinations(range(len(units)), count)
+        return np.concatenate([self.of_units(relation, chosen) for chosen in some])
 
+    def of_units(self, relation: NeighbourRelation, chosen: Sequence[int]) -> Indices:
+        """Sets of values (K, s) that differ in these units alone."""
+        units = self._units(relation)
+        if not units:
+            return np.arange(self.size)[None]
+        places = np.arange(self.size).reshape(units)
+        last = np.moveaxis(places, chosen, range(-len(chosen), 0))
+        return last.reshape(-1, prod(units[i] for i in chosen))
 
-def _factors(domain: Domain, node: GraphNode, relation: NeighbourRelation) -> list[int] | None:
-    """Sizes of the units that a relation replaces one at a time; None if it replaces the whole value."""
-    if isinstance(relation, ReplacingEverything) or not isinstance(domain, Power):
-        return None
-    entries = isinstance(relation, ReplacingEntry)
-    inner: Domain = domain.base
-    extents = list(domain.exponents)
-    if not entries and len(extents) > 1:
-        inner, extents = Power(domain.base, tuple(extents[1:])), extents[:1]
-    while entries and isinstance(inner, Power):
-        extents += inner.exponents
-        inner = inner.base
-    if not entries and node.index is None and relation.unit_name not in ("record", "entry"):
-        return None
-    return [inner.size or 0] * prod(extents)
+    def _units(self, relation: NeighbourRelation) -> list[int]:
+        """Sizes of the units that a relation replaces one at a time; none if it replaces the whole value."""
+        domain = self.domain
+        if isinstance(relation, ReplacingEverything) or not isinstance(domain, Power) or self.size == 1:
+            return []
+        if isinstance(relation, ReplacingEntry):
+            return [domain.innermost.size or 0] * prod(domain.shape)
+        if self.node.index is None and relation.unit_name not in ("record", "entry"):
+            return []
+        inner = Power(domain.base, domain.exponents[1:]) if len(domain.exponents) > 1 else domain.base
+        return [inner.size or 0] * domain.exponents[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,20 +264,16 @@ class Counted:
         return values_of(self.base)
 
     @cached_property
-    def _chosen(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(combinations_with_replacement(range(len(self.items)), self.records))
-
-    @cached_property
     def counts(self) -> tuple[tuple[int, ...], ...]:
         """Counts of the values of D, one tuple for each class."""
-        found = [Counter(chosen) for chosen in self._chosen]
-        return tuple(tuple(c[i] for i in range(len(self.items))) for c in found)
+        return _tallies(self.records, len(self.items))
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
         """One input of each class."""
         together = _places if isinstance(self.base, PartialRankingOf) else _array
-        return tuple(together([self.items[i] for i in chosen]) for chosen in self._chosen)
+        listed = ([[item] * count for item, count in zip(self.items, counts, strict=True)] for counts in self.counts)
+        return tuple(together([item for some in each for item in some]) for each in listed)
 
     @property
     def size(self) -> int:
@@ -304,28 +297,29 @@ class Counted:
             for counts in self.counts
         )
 
-    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
-        """Ordered pairs of classes of which one becomes the other when up to `group` records are replaced."""
-        at = {counts: i for i, counts in enumerate(self.counts)}
-        reach = self.records if isinstance(relation, ReplacingEverything) else min(relation.group, self.records)
-        for a, counts in enumerate(self.counts):
-            reached = {counts}
-            for _ in range(reach):
-                reached |= {other for known in tuple(reached) for other in _replaced(known)}
-                if len(reached) == self.size:
-                    break
-            yield from ((a, at[other]) for other in sorted(reached - {counts}, key=at.__getitem__))
+    def alike(self, relation: NeighbourRelation, count: int) -> Indices:
+        """Sets of classes (K, s): every two of a set differ in up to `count` records, and any two that do are in one.
+
+        What the records that stay are picks the set.
+        """
+        if not count:
+            return np.arange(self.size)[:, None]
+        if isinstance(relation, ReplacingEverything) or count >= self.records:
+            return np.arange(self.size)[None]
+        number, kinds = {counts: i for i, counts in enumerate(self.counts)}, len(self.items)
+        moved = np.array(_tallies(count, kinds))
+        rest = np.array(_tallies(self.records - count, kinds))
+        return np.array([[number[tuple(one)] for one in (moved + own).tolist()] for own in rest], dtype=np.intp)
+
+    def of_units(self, relation: NeighbourRelation, chosen: Sequence[int]) -> Indices:
+        """Nothing tells one unit from another."""
+        raise TypeError(f"the records of {self.node.name} are counted")
 
 
-def _replaced(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Counts after one record has taken another value."""
-    for i, many in enumerate(counts):
-        for j in range(len(counts)) if many else ():
-            if i != j:
-                moved = list(counts)
-                moved[i] -= 1
-                moved[j] += 1
-                yield tuple(moved)
+def _tallies(records: int, kinds: int) -> tuple[tuple[int, ...], ...]:
+    """How often each of some kinds stands in each choice of so many records."""
+    every = combinations_with_replacement(range(kinds), records)
+    return tuple(tuple(found[i] for i in range(kinds)) for found in map(Counter, every))
 
 
 Space = Listed | Counted

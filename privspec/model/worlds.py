@@ -17,12 +17,12 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass
 from privspec.core.rounding import root
 from privspec.kernel.measures import PURE
 from privspec.language import syntax
@@ -32,7 +32,7 @@ from privspec.model.domains import Power, Table
 from privspec.model.evaluate import Environment
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
-from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
+from privspec.model.neighbours import Indices, NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
 from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law, fits, joint_law, law_of, short
 from privspec.model.reports import Failure
@@ -102,38 +102,40 @@ class Adjacency:
             return self._measured(requirement, count)
         if isinstance(requirement.measure, Personalised):
             return self._personal(requirement, requirement.measure, count)
-        rows = self.world_rows
-        found = {tuple(sorted({rows[w] for w in worlds})) for worlds in self._alike(requirement)}
-        cliques = tuple(sorted(clique for clique in found if len(clique) > 1))
+        whole, joined = set[tuple[int, ...]](), set[tuple[int, ...]]()
+        for all_at_once, worlds in self._alike(requirement):
+            found = self._rows_of(worlds)
+            if all_at_once:
+                whole |= found
+            else:
+                self._few(max(map(len, found), default=0) ** 2, requirement)
+                joined.update(pair for clique in found for pair in combinations(clique, 2))
+        cliques = tuple(sorted(whole))
         self._few(sum(len(clique) ** 2 for clique in cliques), requirement)
-        moved = {(rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] < rows[b]}
-        moved |= {(rows[b], rows[a]) for a, b in self._moved(requirement) if rows[a] > rows[b]}
-        moved -= {pair for clique in cliques for pair in combinations(clique, 2)}
-        if 2 * len(moved.union(*(combinations(clique, 2) for clique in cliques))) == count * (count - 1) > 0:
-            cliques, moved = (tuple(range(count)),), set()
-        return Neighbours(count, cliques, np.array([(*p, 0) for p in sorted(moved)], dtype=np.intp).reshape(-1, 3))
+        inside = {pair for clique in cliques for pair in combinations(clique, 2)}
+        joined -= inside
+        if 2 * (len(joined) + len(inside)) == count * (count - 1) > 0:
+            cliques, joined = (tuple(range(count)),), set()
+        return Neighbours(count, cliques, np.array([(*p, 0) for p in sorted(joined)], dtype=np.intp).reshape(-1, 3))
 
     def _personal(self, requirement: Requirement, measure: Personalised, count: int) -> Neighbours:
         """Pairs of rows by whose data differ: the square of a person's epsilon in units of the least one.
 
         Raises: Failure PS0501 for figures beside epsilon, PS0516 if the number of people changes.
         """
-        if set(measure.amounts) != {"epsilon"} or not isinstance(requirement.neighbours, ReplacingVoter):
+        relation = requirement.neighbours
+        if set(measure.amounts) != {"epsilon"} or not isinstance(relation, ReplacingVoter):
             text = f"solve takes an epsilon for each {measure.party} in tables, and no other figure"
             hint = f"as in O is epsilon[{measure.party}]-{PURE.word} wrt x"
             raise Failure("PS0501", requirement.span, text, help=hint)
-        if requirement.neighbours.adding or requirement.neighbours.group > 1:
+        if relation.adding or relation.group > 1:
             raise Failure("PS0516", requirement.span, "tables take people with a figure of their own one at a time")
         least = measure.amounts["epsilon"]
         shares = [one.amounts["epsilon"] / least for one in measure.each]
-        known, found = sorted(set(shares)), dict[tuple[int, int], int]()
+        known, found = sorted(set(shares)), dict[tuple[int, ...], int]()
         for person, share in enumerate(shares):
-            parts = []
-            for i in self._named(requirement):
-                each = _size_of_one(self.spaces[i])
-                parts.append((self._strides[i] * each ** (len(shares) - 1 - person), each))
-            for worlds in self._agreeing(parts):
-                rows = sorted({self.world_rows[w] for w in worlds})
+            own = {i: self.spaces[i].of_units(relation, (person,)) for i in self._named(requirement)}
+            for rows in self._rows_of(self._worlds(own)):
                 for pair in combinations(rows, 2):
                     found[pair] = min(found.get(pair, len(known)), known.index(share))
         self._few(len(found), requirement)
@@ -142,15 +144,15 @@ class Adjacency:
 
     def _measured(self, requirement: Requirement, count: int) -> Neighbours:
         """Pairs of rows with the least distance of two of their worlds."""
-        spaces = {s.node.name: s for s in self.spaces}
-        named = [name for name in requirement.wrt if name in spaces]
-        apart = distances(self.model, requirement, {name: tuple(spaces[name].values) for name in named})
-        a, b = self._world_pairs(requirement)
-        every_world = np.arange(prod(self._sizes))
-        strides = dict(zip(spaces, self._strides, strict=True))
-        number = np.zeros(len(every_world), dtype=np.intp)
+        place = {s.node.name: i for i, s in enumerate(self.spaces)}
+        named = [name for name in requirement.wrt if name in place]
+        apart = distances(self.model, requirement, {name: tuple(self.spaces[place[name]].values) for name in named})
+        sizes = [s.size for s in self.spaces]
+        values = np.unravel_index(np.arange(prod(sizes)), sizes)
+        number = np.zeros(prod(sizes), dtype=np.intp)
         for name in named:
-            number = number * spaces[name].size + every_world // strides[name] % spaces[name].size
+            number = number * sizes[place[name]] + values[place[name]]
+        a, b = self._world_pairs(requirement)
         rows = np.asarray(self.world_rows, dtype=np.intp)
         kinds, squares = apart.levels(number[a], number[b])
         low, high = np.minimum(rows[a], rows[b]), np.maximum(rows[a], rows[b])
@@ -159,17 +161,20 @@ class Adjacency:
         first = np.any(np.diff(found[:, :2], axis=0, prepend=-1) != 0, axis=1)
         return Neighbours(count, (), found[first], tuple(squares))
 
-    def _world_pairs(self, requirement: Requirement) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Ordered pairs of neighbouring worlds in different rows."""
-        groups = [np.asarray(worlds, dtype=np.intp) for worlds in self._alike(requirement)]
-        self._few(sum(len(worlds) ** 2 for worlds in groups), requirement)
-        meshes = [np.meshgrid(worlds, worlds, indexing="ij") for worlds in groups]
-        moved = np.array(list(self._moved(requirement)), dtype=np.intp).reshape(-1, 2)
-        a = np.concatenate([*(one.ravel() for one, _ in meshes), moved[:, 0]])
-        b = np.concatenate([*(other.ravel() for _, other in meshes), moved[:, 1]])
-        rows = np.asarray(self.world_rows, dtype=np.intp)
-        apart = rows[a] != rows[b]
-        return a[apart], b[apart]
+    def _world_pairs(self, requirement: Requirement) -> tuple[Indices, Indices]:
+        """Pairs of neighbouring worlds in different rows."""
+        rows, pairs = np.asarray(self.world_rows, dtype=np.intp), 0
+        found = [(np.zeros(0, dtype=np.intp),) * 2]
+        for all_at_once, worlds in self._alike(requirement):
+            sets, size = worlds.shape
+            pairs += all_at_once * sets * size**2
+            self._few(max(pairs, size**2), requirement)
+            one, other = np.triu_indices(size, 1)
+            a, b = worlds[:, one].ravel(), worlds[:, other].ravel()
+            apart = rows[a] != rows[b]
+            found.append((a[apart], b[apart]))
+        first, second = zip(*found, strict=True)
+        return np.concatenate(first), np.concatenate(second)
 
     @staticmethod
     def _few(pairs: int, requirement: Requirement) -> None:
@@ -178,79 +183,53 @@ class Adjacency:
             hint = "use fewer values or coarser ones, or let the loss look at fewer of them"
             raise Failure("PS0515", requirement.span, message, help=hint)
 
-    @property
-    def _sizes(self) -> list[int]:
-        return [s.size for s in self.spaces]
-
-    @property
-    def _strides(self) -> list[int]:
-        sizes = self._sizes
-        return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-
     def _named(self, requirement: Requirement) -> list[int]:
         return [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
 
-    def _relations(self, requirement: Requirement) -> list[tuple[NeighbourRelation, list[int]]]:
+    def _rows_of(self, worlds: Indices) -> set[tuple[int, ...]]:
+        """The rows that sets of worlds lead to, where these are several."""
+        rows = np.asarray(self.world_rows, dtype=np.intp)[worlds]
+        found = {tuple(sorted(set(some))) for some in rows.tolist()}
+        return {some for some in found if len(some) > 1}
+
+    def _relations(self, requirement: Requirement) -> Iterator[tuple[NeighbourRelation, list[int]]]:
         """The relations of a line, each with the inputs that it moves at once."""
         relation, named = requirement.neighbours, self._named(requirement)
         parts = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
-        found: list[tuple[NeighbourRelation, list[int]]] = []
         for own, names in parts:
             places = [i for i in named if self.spaces[i].node.name in names]
             together = isinstance(own, ReplacingEverything | ReplacingVoter) or own.group > 1
-            found += [(own, places)] if together else [(own, [i]) for i in places]
-        return found
+            yield from [(own, places)] if together and places else [(own, [i]) for i in places]
 
-    def _alike(self, requirement: Requirement) -> Iterator[Sequence[int]]:
-        """Sets of worlds of which every two are neighbours, where the relation has such."""
+    def _alike(self, requirement: Requirement) -> Iterator[tuple[bool, Indices]]:
+        """Arrays of worlds (K, s), every two in a row of which are neighbours; together they are all that there are.
+
+        With each whether a unit is all of some inputs, or all of a person in several: such sets are compared as sets.
+        """
         if requirement.neighbours.adding:
             raise Failure("PS0516", requirement.span, "tables are for a fixed number of records")
         for relation, places in self._relations(requirement):
-            parts: list[tuple[int, int]]
+            held = [self.spaces[i] for i in places]
             if isinstance(relation, ReplacingEverything):
-                parts = [(self._strides[i], self._sizes[i]) for i in places]
-                yield from self._agreeing(parts)
-            elif _one_voter_in_several(relation, places):
+                yield True, self._worlds({i: space.alike(relation, 1) for i, space in zip(places, held, strict=True)})
+            elif isinstance(relation, ReplacingVoter) and len(places) > 1:
                 people = self.model.parties[relation.party].size
                 for chosen in combinations(range(people), min(relation.group, people)):
-                    parts = []
-                    for i in places:
-                        each = _size_of_one(self.spaces[i])
-                        parts += [(self._strides[i] * each ** (people - 1 - person), each) for person in chosen]
-                    yield from self._agreeing(parts)
+                    own = {i: space.of_units(relation, chosen) for i, space in zip(places, held, strict=True)}
+                    yield True, self._worlds(own)
+            else:
+                for shares in _shares(relation.group, len(places)):
+                    # a group may lie in several inputs: so many of its units in each
+                    moved = [space.alike(relation, units) for space, units in zip(held, shares, strict=True)]
+                    yield False, self._worlds(dict(zip(places, moved, strict=True)))
 
-    def _agreeing(self, parts: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
-        """Worlds that agree in all but some places, which have a stride and an extent each."""
-        inside = [sum(place) for place in product(*(range(0, s * n, s) for s, n in parts))]
-        rest = np.arange(prod(self._sizes))
-        for stride, extent in parts:
-            rest = rest[rest // stride % extent == 0]
-        for base in rest.tolist():
-            yield [base + offset for offset in inside]
-
-    def _moved(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
-        """Ordered pairs of neighbouring worlds, for relations whose units lie in one input each."""
-        sizes, strides = self._sizes, self._strides
-        for relation, places in self._relations(requirement):
-            if not places or isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, places):
-                continue
-            others = [range(1) if j in places else range(n) for j, n in enumerate(sizes)]
-            rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
-            for shares in _shares(relation.group, len(places)):
-                # a group may lie in several inputs: so many of its units in each
-                ways = [
-                    [(v * strides[i], v * strides[i]) for v in range(sizes[i])]
-                    + [(a * strides[i], b * strides[i]) for a, b in self._moves(i, relation, k)]
-                    for i, k in zip(places, shares, strict=True)
-                ]
-                for moved in product(*ways):
-                    a, b = (sum(side) for side in zip(*moved, strict=True))
-                    yield from ((base + a, base + b) for base in rest if a != b)
-
-    def _moves(self, place: int, relation: NeighbourRelation, units: int) -> Iterator[tuple[int, int]]:
-        """Ordered pairs of values of one input of which one becomes the other when so many units change."""
-        if units:
-            yield from self.spaces[place].moves(replace(relation, group=units))
+    def _worlds(self, moved: Mapping[int, Indices]) -> Indices:
+        """Sets of worlds (K, s) that agree but in some inputs, whose values are those of one of their sets."""
+        found = np.zeros((1, 1), dtype=np.intp)
+        for i, space in enumerate(self.spaces):
+            own = moved[i] if i in moved else np.arange(space.size)[:, None]
+            found = (found[:, None, :, None] * space.size + own[None, :, None, :]).reshape(len(found) * len(own), -1)
+        return found
 
 
 def _shares(group: int, inputs: int) -> Iterator[tuple[int, ...]]:
@@ -260,17 +239,6 @@ def _shares(group: int, inputs: int) -> Iterator[tuple[int, ...]]:
         return
     for first in range(group + 1):
         yield from ((first, *others) for others in _shares(group - first, inputs - 1))
-
-
-def _one_voter_in_several(relation: NeighbourRelation, named: Sequence[int]) -> TypeGuard[ReplacingVoter]:
-    """Whether all that one person holds in several inputs changes at once."""
-    return isinstance(relation, ReplacingVoter) and len(named) > 1
-
-
-def _size_of_one(space: Space) -> int:
-    """How many values one person's part of an input has."""
-    assert isinstance(space.domain, Power)
-    return space.domain.base.size or 0
 
 
 def inputs_compared(model: Model, requirement: Requirement) -> int:
