@@ -26,7 +26,7 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 132_263,
     "language": 28_000,
-    "model": 103_255,
+    "model": 102_816,
     "noise": 10_500,
     "problem": 74_103,
     "solvers": 76_230,
