@@ -30,7 +30,7 @@ from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import model_inside
-from privspec.problem.words import words
+from privspec.problem.words import block_words, words
 from privspec.stated import Guarantee, Loss, Stated
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _spec(plan: JsonNode, claims: list[Claim], told: list[str]) -> Model:
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
     if model.design is not None and model.chosen:
-        told.append(_whole_design(model).words()[0])
+        told.append(next(iter(block_words(_whole_design(model)))))
     same = write(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))

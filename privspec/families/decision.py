@@ -296,7 +296,7 @@ def missed(
 
 LIBRARIES = {name: name for name in ("privspec", "numpy", "scipy", "cvxpy")} | {"python-flint": "flint"}
 """What computes plans, by the names of the packages."""
-LISTED_ONLY = {"votes": "privspec.problem.voting", "selection": "privspec.kernel.selection"}
+LISTED_ONLY = {"votes": "privspec.kernel.voting", "selection": "privspec.kernel.selection"}
 """Where it is said what a loss is the least of where no bound is stated, by the form of a block: few plans lose one."""
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 

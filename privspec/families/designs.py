@@ -19,12 +19,12 @@ from privspec.families.decision import ABOUT_BETTER_ONES, Infeasible, float_down
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import HOMES, PlanUnderCheck, rules_of
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.designs import floor_of, gap_of
+from privspec.kernel.designs import Alternative, Design, floor_of, gap_of
 from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
-from privspec.problem.designs import KEY, Alternative, Design, block_of, name_of, reason, with_picked
+from privspec.problem.designs import KEY, block_of, name_of, reason, with_picked
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
@@ -86,7 +87,7 @@ class Alternative:
 
     values: tuple[str, ...]
     cost: Fraction
-    problem: JsonNode
+    problem: Any
     refused: str
     cut: Cut | None = None
 
@@ -94,10 +95,6 @@ class Alternative:
     def paid(self) -> Fraction:
         """The cost, with what is lost by what is cut of people's records."""
         return self.cost + (self.cut.lost if self.cut else 0)
-
-    def __post_init__(self) -> None:
-        if self.cut is not None and self.cut.derived(self.problem) != self.cut.lost:
-            raise Refused("states another loss by what is cut than its law gives")
 
 
 @frozen
@@ -193,6 +190,9 @@ def chosen_case(case: PlanUnderCheck, said: JsonNode) -> PlanUnderCheck:
 def _read(said: JsonNode) -> tuple[Design, int, list[JsonNode]]:
     problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
     design = read(Design, problem)
+    for one in design.alternatives:
+        if one.cut is not None and one.cut.derived(one.problem) != one.cut.lost:
+            raise problem.wrong("states another loss by what is cut than its law gives")
     count = len(design.alternatives)
     return design, picked.integer(0, count - 1), outcomes.items(count)
 

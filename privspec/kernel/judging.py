@@ -35,16 +35,6 @@ class Report:
         return tuple(claim for claim in self.claims if not claim.holds)
 
 
-@frozen
-class Computed:
-    """An output that is computed from released ones and public values alone: whoever sees those may know it."""
-
-    name: str
-    sources: tuple[str, ...]
-    text: str
-    line: int
-
-
 def judge(plan: str | JsonNode, *, worth: bool = True) -> Report:
     """Judge a plan: its text, or what `parse` made of it. Never raises for a bad plan.
 
@@ -80,8 +70,7 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
     if design is None or not worth:
         executed = rules.judge(own) if worth else rules.privacy(own)
     rules.judge_exposures(own, executed)
-    if own.frame.computed is not None:
-        _computed(own, own.frame.computed)
+    _computed(own)
     holds = worth and all(claim.holds for claim in found)
     return Report(tuple(found), digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
@@ -96,18 +85,14 @@ def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     return case, design
 
 
-def _computed(case: PlanUnderCheck, listed: JsonNode) -> None:
+def _computed(case: PlanUnderCheck) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
     from privspec.kernel.systems import outputs_of
 
-    known = set(outputs_of(case))
-    for item in listed.items():
-        one = read(Computed, item)
-        if (
-            one.name in known | {data.name for data in case.frame.data}
-            or not one.sources
-            or not set(one.sources) <= known
-        ):
+    known = set(outputs_of(case)) if case.frame.computed else set()
+    for one in case.frame.computed:
+        taken = known | {data.name for data in case.frame.data}
+        if one.name in taken or not one.sources or not set(one.sources) <= known:
             raise case.problem.wrong("computes an output from what is not released, or twice")
         case.says(
             "computed", True, f"{one.name} is computed from {', '.join(one.sources)} alone: it tells nothing more"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
@@ -39,7 +40,7 @@ class Priced:
     high: Size | None
     prices: tuple[Price, ...]
     loss: str
-    block: JsonNode
+    block: Any
 
     def cost(self, value: Fraction) -> Fraction:
         return sum((price.weight * value**price.power for price in self.prices), ZERO)

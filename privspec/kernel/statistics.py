@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from privspec.kernel.changes import OfParty
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused, frozen
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.laws.statistics import (
     LARGEST_RADIUS,
     SHAPES,
@@ -20,38 +20,135 @@ from privspec.kernel.laws.statistics import (
     Statistic,
     statistics_of,
 )
-from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.promises import Line, OneOutput, Question, verdict
 from privspec.kernel.terms import Pick
 
-BLOCK = (
-    *("form", "function", "version", "source", "party", "parties", "count", "dimension", "radius", "within", "grid"),
-    *("each", "pool", "mean", "output", "routes", "sites", "families", "loss"),
-)
-SIMULATED = ("model", "seed", "crowds", "expression", "definitions")
+PLACES = ("each party", "pool")
 AMONG = "the ways that this plan lists, by simulation under the data model"
+FUNCTION, VERSION = "probit_mle", 1
+"""The function whose statistics are known here, and the version of them."""
+
+
+# --- what the problem asks ---------------------------------------------------------------------------------------
+
+
+@frozen
+class Ball:
+    """All vectors of norm at most `radius`; `norm`: "l1" or "l2"."""
+
+    norm: str
+    radius: Size
+
+
+@frozen
+class NoisyRoute:
+    """A statistic of a party's records that noise may enter at: where, in terms of the call, and how many numbers.
+
+    `estimated_within`: the ball of the estimate that it is taken of, where that is not the function's own.
+    """
+
+    at: str
+    name: str
+    size: Positive
+    estimated_within: Ball | None
+
+
+@frozen
+class SimulatedLoss:
+    """A loss that is only ever simulated: data are drawn from a model, in at most so many crowds, from one seed.
+
+    `expression` and `definitions` are its words: no figure of privacy rests on them.
+    """
+
+    model: str
+    seed: int
+    crowds: Positive
+    expression: str
+    definitions: tuple[str, ...]
+
+
+@frozen
+class StatisticBlock:
+    """`output` is released for the mean or sum (`mean`) of a function's values for each party's records.
+
+    `count` records of `dimension` numbers for each of `parties` parties, each record in the Euclidean ball of radius
+    `radius` (None: of any size); values are looked for in the ball `within`; records and statistics are whole multiples
+    of `grid`. `each` names the value of one party, `pool` that of all; `sites` and `families`: where noise may enter
+    and of which families it may be, None where the compiler may choose.
+    """
+
+    FORM = "statistics"
+
+    function: str
+    version: int
+    source: str
+    party: str | None
+    parties: Positive
+    count: Positive
+    dimension: Positive
+    radius: Size | None
+    within: Ball
+    grid: Fraction
+    each: str
+    pool: str
+    mean: bool
+    output: str
+    routes: tuple[NoisyRoute, ...]
+    sites: tuple[str, ...] | None
+    families: tuple[str, ...] | None
+    loss: SimulatedLoss
+
+    def __post_init__(self) -> None:
+        if (self.function, self.version, self.grid) != (FUNCTION, VERSION, STEP):
+            raise Refused("is of a function, a version of it, or a grid that is not known")
+        radius, known = self.radius, self.statistics
+        if not self.within.radius or (radius is not None and not 0 < radius <= LARGEST_RADIUS):
+            raise Refused("has a ball that is empty, too large or not known")
+        balls = (None if one.estimated is None else Ball(self.within.norm, one.estimated) for one in known.values())
+        stated = [(one.at, one.size, one.estimated_within) for one in self.routes]
+        if stated != [(at, one.size, ball) for (at, one), ball in zip(known.items(), balls, strict=True)]:
+            raise Refused("offers other statistics than such records have")
+
+    @property
+    def share(self) -> Fraction:
+        """What one party's value counts in the pool."""
+        return Fraction(1, self.parties) if self.mean else Fraction(1)
+
+    @property
+    def records(self) -> HeldRecords:
+        """What one party holds."""
+        return HeldRecords(self.count, self.dimension, self.radius, self.within.norm, self.within.radius)
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """What noise may enter at, by its place in the call."""
+        return statistics_of(self.records)
+
+
+WORDS = {"Ball.norm": ("l1", "l2")}
+
+
 # --- plans -------------------------------------------------------------------------------------------------------
 
 
 @frozen
-class Executed:
+class Executed(OneOutput):
     """Records to the statistic `route` to noise to output; one law for all, or one for each party in order.
 
     `finish_first`: each party's noisy statistic is finished and the results are pooled, else once for all.
     """
 
-    function: str
-    source: str
-    party: str | None
-    parties: int
-    records: HeldRecords
-    mean: bool
-    output: str
+    block: StatisticBlock
     route: str
-    statistic: Statistic
     each_party: bool
     finish_first: bool
     weights: tuple[Fraction, ...] | None
     noises: tuple[Noise, ...]
+
+    @property
+    def statistic(self) -> Statistic:
+        """What noise enters at."""
+        return self.block.statistics[self.route]
 
     @property
     def figure(self) -> str:
@@ -61,43 +158,26 @@ class Executed:
     @property
     def term(self) -> Pick:
         """What is executed; all see the messages of parties where nobody is trusted."""
-        return Pick(self.output, NoisyStatistic(self.statistic, self.noises))
+        return Pick(self.block.output, NoisyStatistic(self.statistic, self.noises))
 
 
 def read_executed(block: JsonNode, mechanism: JsonNode) -> Executed:
     """What a plan executes for a block; refused where it is not one of the ways that the block allows."""
-    given = dict(zip(BLOCK, block.fields(*BLOCK), strict=True))
-    for key, said in (("function", "probit_mle"), ("version", 1), ("grid", str(STEP))):
-        given[key].same(said)
-    (norm, inside), radius = given["within"].fields("norm", "radius"), given["radius"]
-    reach = None if radius.absent else radius.exact(0)
-    records = HeldRecords(given["count"].integer(1), given["dimension"].integer(1), reach, norm.text(), inside.exact(0))
-    if records.norm not in ("l1", "l2") or not records.within or (reach and reach > LARGEST_RADIUS) or reach == 0:
-        raise block.wrong("has a ball that is empty, too large or not known")
-    known = statistics_of(records)
-    for item, (at, one) in zip(given["routes"].items(len(known)), known.items(), strict=True):
-        wide = None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)}
-        item.stating({"at": at, "size": one.size, "estimated_within": wide}, "name")[0].text()
+    found = read(StatisticBlock, block)
     keys = "route", "where", "finish_first", "weights", "sites"
     route, where, first, weights, places = mechanism.stating({"family": "statistic"}, *keys)
-    if route.text() not in known or where.text() not in ("each party", "pool"):
-        raise route.wrong("is no statistic of such records, or noise enters neither at each party nor at the pool")
-    statistic, each, parties = known[route.text()], where.text() == "each party", given["parties"].integer(1)
-    node = (given["each"] if each else given["pool"]).text()
-    at = node if route.text() == "result" else f"{route.text()}({node})"
-    if not given["sites"].absent and at not in given["sites"].texts():
-        raise where.wrong(f"is not where the spec allows noise: {', '.join(given['sites'].texts())}")
-    families = None if given["families"].absent else given["families"].texts()
-    noises = tuple(_noise(site, at, families) for site in places.items())
+    name, each, parties = route.one_of(*found.statistics), where.one_of(*PLACES) == PLACES[0], found.parties
+    node = found.each if each else found.pool
+    at = node if name == "result" else f"{name}({node})"
+    if found.sites is not None and at not in found.sites:
+        raise where.wrong(f"is not where the spec allows noise: {', '.join(found.sites)}")
+    noises = tuple(_noise(site, at, found.families) for site in places.items())
     if len(noises) not in {1, parties if each else 1}:
         raise places.wrong("does not list the noise of all, or that of each party")
     shares = None if weights.absent else tuple(weight.exact(0) for weight in weights.items(parties))
     if not each and (first.flag() or shares is not None or noises[0].bound is not None):
         raise where.wrong("is the pool: weights, reports and solving one by one are for noise at each party")
-    function, source, output = (given[key].text() for key in ("function", "source", "output"))
-    party, mean = None if given["party"].absent else given["party"].text(), given["mean"].flag()
-    return Executed(function, source, party, parties, records, mean, output, route.text(), statistic, each,
-                    first.flag(), shares, noises)  # fmt: skip
+    return Executed(found, name, each, first.flag(), shares, noises)
 
 
 def _noise(site: JsonNode, at: str, families: tuple[str, ...] | None) -> Noise:
@@ -116,14 +196,14 @@ class Statistics(Rules):
     def judge(self, case: PlanUnderCheck) -> Executed:
         """What is promised, and the loss, which is for the record."""
         run = self.privacy(case)
-        self._loss(case, run.parties)
+        self._loss(case, run.block)
         return run
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
         """Who sees what, then every line by its theorems."""
         run, trust = read_executed(case.block, case.mechanism), case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
-        if held.get(run.source, "") != run.party or trust.means.shared:
+        if held.get(run.block.source, "") != run.block.party or trust.means.shared:
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")
         text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
         case.says("view", run.each_party or not trust.means.public, f"{text}, under {trust.means.written}")
@@ -134,20 +214,19 @@ class Statistics(Rules):
             found, figure = verdict(run.term, lines[-1]), run.figure
             most, said = found.largest((figure,))[figure], one.achieved.get(figure, Fraction(0))
             tail = "" if found.holds else f"; the plan states {figure} {float(said):.8g}, or other lemmas"
-            text = f"{run.output}, {one.obligation.neighbours}: {figure} {float(most):.8g} by the lemmas "
+            text = f"{run.block.output}, {one.obligation.neighbours}: {figure} {float(most):.8g} by the lemmas "
             lemmas = ", ".join(run.term.law.notes[1:-1])
             case.says("privacy", found.holds, f"{text}{lemmas}{tail}", one.number)
         case.promised = run.term, lines
         return run
 
-    def _loss(self, case: PlanUnderCheck, parties: int) -> None:
+    def _loss(self, case: PlanUnderCheck, block: StatisticBlock) -> None:
         """What is stated comes from a simulation that is not done again; no bound is claimed."""
-        model, seed, most, expression, terms = case.block.fields(*BLOCK)[-1].fields(*SIMULATED)
-        known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "expression": expression.text()}
+        known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "expression": block.loss.expression}
         known |= {"among": AMONG, "units": "units of the loss expression", "kind": "expected"}
         told = case.loss.stating(known, "value", "without_noise", "standard_error", "crowds", "parties")
-        _ = model.text(), seed.integer(), terms.texts(), told[0].double(), told[1].double(), told[4].integer(1, parties)
-        if told[2].double() < 0 or not told[3].integer(1, most.integer(1)) or case.status != "feasible":
+        _ = told[0].double(), told[1].double(), told[3].integer(1, block.loss.crowds), told[4].integer(1, block.parties)
+        if told[2].double() < 0 or case.status != "feasible":
             raise case.loss.wrong("claims more than a simulation shows")
         for item, nothing in ((case.accuracy, []), (case.fairness, None), (case.claims, {})):
             item.same(nothing)
@@ -162,16 +241,16 @@ def _promised(run: Executed, guarantee: Guarantee) -> Line:
     Of a local guarantee any two values of all that a party holds are compared, in its own report. Where each party has
     amounts of its own, every different pair of a noise and amounts is asked.
     """
-    asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.parties
+    asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.block.parties
     (unit, *more), local = asked.units, asked.measure.of.local
-    about = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
+    about = (asked.outputs, asked.seen, asked.wrt) == ((run.block.output,), (run.block.output,), (run.block.source,))
     fits = not more and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local)
-    whole = (unit.kind, unit.party) == ("party", run.party) or (unit.kind, parties) == ("everything", 1)
+    whole = (unit.kind, unit.party) == ("party", run.block.party) or (unit.kind, parties) == ("everything", 1)
     if not about or not fits or not (unit.kind == "record" or whole):
         raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
     if each and len(each) != parties:
         raise Refused(f"line {asked.line} has another number of parties")
-    many = 1 if unit.kind == "record" and not local else run.records.count
+    many = 1 if unit.kind == "record" and not local else run.block.count
     questions = [Question(OfParty(many), guarantee.asked, guarantee.achieved)]
     if each:
         alike = len(run.noises) == 1

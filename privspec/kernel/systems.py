@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from privspec.kernel.changes import Anything, Rows, Units
 from privspec.kernel.core.numbers import ZERO, digits_down, sqrt_up
@@ -58,7 +59,7 @@ class PartOfSystem:
     It is drawn `times` times, and only if what was released as `only_if` is not 0.
     """
 
-    problem: JsonNode
+    problem: Any
     lines: tuple[int, ...]
     times: Positive
     only_if: str | None

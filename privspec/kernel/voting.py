@@ -194,11 +194,30 @@ class Choice:
 
 
 @frozen
-class Vote:
-    """The block of a vote; `secret`: the number of voters may not become public; `law` that of points of a ballot.
+class Limit:
+    """`measured` is at most `bound`; without it the most that a lie brings a voter is what is bounded."""
 
-    `limits`: of a total, or of what a lie brings a voter where there is none; `rounds`: the name of their number,
-    None where solving picks it, and the epsilon that they share.
+    line: int
+    text: str
+    measured: Total | None
+    bound: Fraction
+
+
+@frozen
+class Rounds:
+    """So many votes share a budget, each with `budget / name`; `count` is None where solving picks it."""
+
+    name: str
+    budget: Size
+    count: int | None
+
+
+@frozen
+class Vote:
+    """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
+
+    `voters` serve the loss only where `secret`: some line lets voters come and go, so that their number is never
+    public. `law`: that of the points of a ballot. `families`: rules that the spec allows, all where empty.
     """
 
     FORM = "votes"
@@ -212,8 +231,8 @@ class Vote:
     law: tuple[Weighed, ...] | None
     loss: Total | Choice
     expression: str
-    limits: tuple[Limited, ...]
-    rounds: Shared | None
+    limits: tuple[Limit, ...]
+    rounds: Rounds | None
     families: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -242,13 +261,7 @@ class Vote:
 
 
 Weighed = tuple[Scores, Fraction]
-Limited = tuple[int, str, Total | None, Fraction]
-Shared = tuple[str, Fraction, int | None]
-READERS = {
-    "Weighed": ["tuple[Size, ...]", "Size"],
-    "Limited": {"line": "int", "text": "str", "measured": "Total | None", "bound": "Fraction"},
-    "Shared": {"name": "str", "budget": "Size", "count": "int | None"},
-}
+READERS = {"Weighed": ["tuple[Size, ...]", "Size"]}
 WORDS = {
     "Cost.form": ("distance", "mismatch", "votes missed"),
     "Cost.family": tuple(COMPARED),
@@ -289,7 +302,7 @@ def none_better(lines: Lines, vote: Vote, witness: JsonNode, choice: Choice, low
     out = choice.high is not None and better > choice.high if falls else better <= choice.low
     return out or any(
         max(bounds(lines, vote, witness, total, {choice.name: better}), default=bound) > bound
-        for _, _, total, bound in vote.limits
+        for total, bound in ((limit.measured, limit.bound) for limit in vote.limits)
         if total is not None
     )
 
@@ -308,7 +321,7 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
         raise Refused("no such bound is known for these ballots")
     if form == "strategy-proof":
         witness.fields("form")
-        honest = any(total is None and bound == 0 for _, _, total, bound in vote.limits)
+        honest = any(limit.measured is None and limit.bound == 0 for limit in vote.limits)
         if vote.ballots.kind != "first choice" or m < 3 or not honest:
             raise Refused("a bound for strategy-proof rules, where lies are allowed or such rules are not known")
         even = vote.law is not None and len(vote.law) == m and len({weight for _, weight in vote.law}) == 1
@@ -410,7 +423,7 @@ class Executed:
             yield "choices", inside and (picked.denominator == 1 or not choice.whole), text
         if self.rounds is not None and vote.rounds is not None:
             count, budget = self.rounds
-            known = (Share(vote.rounds[0], budget, True), budget / count)
+            known = (Share(vote.rounds.name, budget, True), budget / count)
             holds = all(dict(one.measure.amounts)["epsilon"] in known for one in frame.obligations)
             yield "rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}"
 
@@ -445,8 +458,8 @@ def read_executed(mechanism: JsonNode, frame: Frame) -> Executed:
     if vote.rounds is None:
         shared.same(None)
         return Executed(vote, drawn, drops, local, None, chosen)
-    name, budget, known = vote.rounds
-    count = chosen.get(name, ZERO) if known is None else Fraction(known)
+    budget, known = vote.rounds.budget, vote.rounds.count
+    count = chosen.get(vote.rounds.name, ZERO) if known is None else Fraction(known)
     if count < 1 or count.denominator != 1:
         raise shared.wrong("is no number of rounds")
     figures = [item.exact() for item in shared.fields("count", "budget", "each", "fit")]
@@ -523,9 +536,10 @@ class VoteRules(Rules):
 
     def _accuracy(self, case: PlanUnderCheck, executed: Executed) -> None:
         found, rule = list[AccuracyLine](), executed.rule
-        for line, text, total, most in executed.vote.limits:
+        for limit in executed.vote.limits:
+            total, line = limit.measured, limit.line
             if total is None and not rule.rule.affine and executed.vote.ballots.size > 2:
                 raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
             value = ZERO if total is None else total.of(rule, executed.vote, executed.chosen)
-            found.append((line, text, most, value))
+            found.append((line, limit.text, limit.bound, value))
         judge_lines(case, found, ZERO, stated=True)

@@ -15,10 +15,10 @@ from typing import Any
 from flint import arb, ctx
 
 from privspec.core.records import dataclass
-from privspec.kernel import reports as judged
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.reports import CellBlock
 from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
@@ -30,7 +30,6 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.points import ErrorReader
 from privspec.problem.refusals import besides, other_families, other_unit, reading, too_weak
-from privspec.problem.terms import OfOneOutput
 
 LARGEST_EPSILON = 30
 MOST_ENTRIES = 20_000
@@ -44,26 +43,21 @@ LEAST = Fraction(1, 10**9)
 LEAST_TAIL = arb(2) ** -PRECISION
 
 
-class CellBlock(OfOneOutput, judged.CellBlock):
-    """Numbers between two ends, each with a report, in cells by what a report costs there."""
-
-    __slots__ = ()
-
-    def words(self) -> tuple[str, ...]:
-        """The number, its cells, its report, and the loss."""
-        whose = f" for each {self.party}" if self.party else ""
-        low, high = show(self.ends[0]), show(self.ends[-1])
-        error = "squared error" if self.power == 2 else "absolute error"
-        times = f"{show(self.weight)} times " if self.weight != 1 else ""
-        over = "at the worst number" if self.costs is None else "by the stated law of the number"
-        return (
-            f"{self.source} is a number{whose}, between {low} and {high}; {self.output} is one of {len(self.values)} "
-            f"values from {show(self.values[0])} to {show(self.values[-1])}.",
-            f"What is drawn depends on which of {len(self.ends) - 1} cells the number lies in. They end at the middles "
-            "of two values, so that within a cell the values are always in the same order by cost. No mechanism of "
-            "pure epsilon that sees the number itself does better (note real-cells).",
-            f"The loss is {times}the mean {error} {over}: `{self.expression}`.",
-        )
+def words(block: CellBlock) -> tuple[str, ...]:
+    """The number, its cells, its report, and the loss."""
+    whose = f" for each {block.party}" if block.party else ""
+    low, high = show(block.ends[0]), show(block.ends[-1])
+    error = "squared error" if block.power == 2 else "absolute error"
+    times = f"{show(block.weight)} times " if block.weight != 1 else ""
+    over = "at the worst number" if block.costs is None else "by the stated law of the number"
+    return (
+        f"{block.source} is a number{whose}, between {low} and {high}; {block.output} is one of {len(block.values)} "
+        f"values from {show(block.values[0])} to {show(block.values[-1])}.",
+        f"What is drawn depends on which of {len(block.ends) - 1} cells the number lies in. They end at the middles "
+        "of two values, so that within a cell the values are always in the same order by cost. No mechanism of "
+        "pure epsilon that sees the number itself does better (note real-cells).",
+        f"The loss is {times}the mean {error} {over}: `{block.expression}`.",
+    )
 
 
 def reads(model: Model) -> bool:

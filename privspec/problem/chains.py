@@ -14,8 +14,7 @@ from itertools import product
 import numpy as np
 
 from privspec.core.sparse import SparseMatrix, kron
-from privspec.kernel import chains as judged
-from privspec.kernel.chains import Accuracy, Output
+from privspec.kernel.chains import Accuracy, ChainBlock, Output
 from privspec.kernel.changes import ConditionalLaw
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import PURE
@@ -44,68 +43,37 @@ LARGEST_TABLE = 2**21
 """Numbers in what the entries add: entries times answers times values."""
 
 
-class ChainBlock(judged.ChainBlock):
-    """Released numbers, each the offset plus what every entry of a sequence adds to it.
-
-    `states` are the values of an entry, as texts; `starts` (k, S) and `steps` (l, S, S) the laws that are allowed of
-    the first entry, and of an entry (column) given the one before (row): each with each. `added` (T, m, S): what entry
-    t adds to number j if it has value s. The loss is the sum over the numbers of `weights` (m,) times the squared
-    error. `network`: where entries are drawn each in its own way, the law of each, and no starts and steps (k = l = 0).
-    `lines`: the numbers of the obligations that count on the laws; all others hold whatever the data are.
-    """
-
-    __slots__ = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of what is released."""
-        return tuple(one.name for one in self.released)
-
-    @property
-    def length(self) -> int:
-        """Entries of the sequence."""
-        return self.added.shape[0]
-
-    def words(self) -> tuple[str, ...]:
-        """The sequence and its laws, what is released of it, and the loss."""
-        size, names = len(self.states), ", ".join(self.outputs)
-        count = self.starts.shape[0] * self.steps.shape[0]
-        found = [
-            f"{self.source} is a sequence of {self.length:,} entries, each one of {', '.join(self.states)}.",
-            f"Each number of {names} is a sum of what every entry adds to it by its value; noise of one size is added.",
-            f"The loss is `{self.expression}`.",
-            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
-        ]
-        if self.lines:
-            law = "a stated law" if self.network or count == 1 else f"one of {count} stated laws"
-            found.append(
-                f"Lines that say `given the model` count on this: {self.source} is drawn entry by entry, each given "
-                f"{'earlier ones' if self.network else 'the one before'}, by {law}. That is assumed, and nothing "
-                "checks it against data."
-            )
-            found += [words for place, own in enumerate(self.network, 1) for words in self._drawn(place, own)]
-            starts, steps = self.starts.values(), self.steps.values()
-            first = [starts[at : at + size] for at in range(0, len(starts), size)]
-            found += [f"The first entry: {_law(self.states, law)}." for law in first]
-            for number in range(self.steps.shape[0]):
-                for row, before in enumerate(self.states):
-                    at = (number * size + row) * size
-                    found.append(f"After {before}: {_law(self.states, steps[at : at + size])}.")
-        return tuple(found)
-
-    def _drawn(self, place: int, own: ConditionalLaw) -> Iterator[str]:
-        """The law of an entry of a network, row by row."""
-        size, chances = len(self.states), own.chances.values()
-        for row, before in enumerate(product(self.states, repeat=len(own.parents))):
-            given = ", ".join(
-                f"entry {parent + 1} is {state}" for parent, state in zip(own.parents, before, strict=True)
-            )
-            law = _law(self.states, chances[row * size : (row + 1) * size])
+def words(block: ChainBlock) -> Iterator[str]:
+    """The sequence and its laws, what is released of it, and the loss."""
+    size, names = len(block.states), ", ".join(one.name for one in block.released)
+    count = block.starts.shape[0] * block.steps.shape[0]
+    yield f"{block.source} is a sequence of {block.added.shape[0]:,} entries, each one of {', '.join(block.states)}."
+    yield f"Each number of {names} is a sum of what every entry adds to it by its value; noise of one size is added."
+    yield f"The loss is `{block.expression}`."
+    yield from (f"Line {one.line}: {one.text}." for one in block.accuracy)
+    if not block.lines:
+        return
+    law = "a stated law" if block.network or count == 1 else f"one of {count} stated laws"
+    yield (
+        f"Lines that say `given the model` count on this: {block.source} is drawn entry by entry, each given "
+        f"{'earlier ones' if block.network else 'the one before'}, by {law}. That is assumed, and nothing checks it "
+        "against data."
+    )
+    for place, own in enumerate(block.network, 1):
+        every = product(block.states, repeat=len(own.parents))
+        for before, law in zip(every, _laws(block.states, own.chances), strict=True):
+            known = zip(own.parents, before, strict=True)
+            given = ", ".join(f"entry {parent + 1} is {state}" for parent, state in known)
             yield f"Entry {place}{f', if {given}' if given else ''}: {law}."
+    yield from (f"The first entry: {law}." for law in _laws(block.states, block.starts))
+    for number, law in enumerate(_laws(block.states, block.steps)):
+        yield f"After {block.states[number % size]}: {law}."
 
 
-def _law(states: tuple[str, ...], chances: list[Fraction]) -> str:
-    return ", ".join(f"{state} {show(chance)}" for state, chance in zip(states, chances, strict=True))
+def _laws(states: tuple[str, ...], chances: Grid) -> Iterator[str]:
+    """Each law of a table, in words."""
+    for row in chances.rows:
+        yield ", ".join(f"{state} {show(entry * chances.unit)}" for state, entry in zip(states, row, strict=True))
 
 
 def reads(model: Model) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from privspec.core.diagnostics import DataError, PrivspecError, SpecError
-from privspec.core.records import dataclass
 from privspec.core.rounding import show
-from privspec.kernel.designs import Cut, OpenChoice
+from privspec.kernel.designs import Alternative, Design, OpenChoice
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, described, once, value_text
 from privspec.model.reports import Failure
@@ -19,56 +17,18 @@ KEY = "design"
 """Where a plan says what else its spec leaves open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """The spec with all that is open chosen: the values in order, what they cost, and the problem that they make.
+def words(design: Design) -> Iterator[str]:
+    """What is chosen from what, and what each alternative asks for."""
+    from privspec.problem.words import words
 
-    `refused`: why there is no such problem, where what the alternative asks for cannot be computed. `cut`: what is cut
-    of people's records, where a law says how many they have.
-    """
-
-    values: tuple[str, ...]
-    cost: Fraction
-    problem: Any
-    refused: str
-    cut: Cut | None = None
-
-    @property
-    def paid(self) -> Fraction:
-        """The cost, with what is expected to be lost by what is cut of people's records."""
-        return self.cost + (0 if self.cut is None else self.cut.lost)
-
-
-@dataclass(frozen=True, slots=True)
-class Design:
-    """All alternatives, the last choice running fastest; `expression` is the loss with its costs, as it is written.
-
-    `outputs`: those of the first alternative.
-    """
-
-    FORM: ClassVar[str] = "design"
-
-    outputs: tuple[str, ...]
-    expression: str
-    choices: tuple[OpenChoice, ...]
-    alternatives: tuple[Alternative, ...]
-
-    def words(self) -> tuple[str, ...]:
-        """What is chosen from what, and what each alternative asks for."""
-        from privspec.problem.words import words
-
-        head = " and ".join(f"{one.name} is one of {_listed(one.values)}" for one in self.choices)
-        said = [f"The solver chooses: {head}."]
-        for one in self.alternatives:
-            name = ", ".join(f"{c.name} = {v}" for c, v in zip(self.choices, one.values, strict=True))
-            said.append(f"Alternative {name}, at a cost of {show(one.cost)}:")
-            if one.cut is not None:
-                text = (
-                    f"{one.cut.people} people have so many records in {one.cut.input} as the law of the spec says: what"
-                )
-                said.append(f"{text} is cut of them adds {show(one.cut.lost)} to the loss.")
-            said += [one.refused] if one.problem is None else list(words(one.problem))
-        return tuple(said)
+    chosen = " and ".join(f"{one.name} is one of {_listed(one.values)}" for one in design.choices)
+    yield f"The solver chooses: {chosen}."
+    for one in design.alternatives:
+        yield f"Alternative {design.name(one)}, at a cost of {show(one.cost)}:"
+        if one.cut is not None:
+            text = f"{one.cut.people} people have so many records in {one.cut.input} as the law of the spec says: what"
+            yield f"{text} is cut of them adds {show(one.cut.lost)} to the loss."
+        yield from [one.refused] if one.problem is None else words(one.problem)
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from privspec.core.records import replace
 from privspec.kernel.core.problem import (
     FORMAT,
     AskedMeasure,
+    Computed,
     ContributionBound,
     Data,
     Frame,
@@ -38,8 +39,7 @@ from privspec.kernel.core.problem import (
     Unit,
     View,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
-from privspec.kernel.judging import Computed
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import Asserted as AssertedMove
 from privspec.kernel.trust import Trust
@@ -76,25 +76,8 @@ ELABORATOR = "1"
 """Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
 
 
-class Block(Protocol):
-    """Outputs that share noise, loss or lines, in numbers: the forms of one file of this folder."""
-
-    FORM: ClassVar[str]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The outputs that it gives, in order."""
-
-    def words(self) -> tuple[str, ...]:
-        """What it says, in full sentences."""
-
-
-@frozen
-class Problem(Frame):
-    """Everything that a spec promises and wants: the kernel's frame, with its one block as it was made."""
-
-    blocks: Any
-    computed: Any = None
+Problem = Frame
+"""What a spec promises and wants: the frame that the kernel reads, with its block in the kernel's types."""
 
 
 @once
@@ -178,7 +161,7 @@ def _view_of_people(model: Model, one: Together) -> View:
     )
 
 
-def block_of(model: Model) -> Block:
+def block_of(model: Model) -> Any:
     """The numbers of a spec, in the forms of the first reading that takes it.
 
     Raises: SpecError PS05xx.
@@ -198,7 +181,7 @@ def block_of(model: Model) -> Block:
                 model.source, line.span, "PS0501", text, help="leave `trust` and the index of the table out"
             )
     try:
-        found: Block = family.reads.block_of(model)
+        found = family.reads.block_of(model)
     except Refused as reason:  # what is built by the kernel's rules is no block, and no plan for it would be accepted
         text = f"what this spec asks for {reason}"
         raise SpecError.at(model.source, model.spec.span, "PS0501", text) from reason

@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.core.records import dataclass
-from privspec.kernel import reports as judged
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy
+from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy, FrequencyBlock
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -29,7 +28,6 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
 from privspec.problem.terms import (
-    OfOneOutput,
     Term,
     behind,
     beside_output,
@@ -51,30 +49,25 @@ COUNTED = (FiniteSet, IntegerRange, Grid)
 """Domains whose values a histogram counts."""
 
 
-class FrequencyBlock(OfOneOutput, judged.FrequencyBlock):
-    """The values that parties may hold, and what errors of the counts cost."""
-
-    __slots__ = ()
-
-    def words(self) -> tuple[str, ...]:
-        """What is held and counted, and the loss."""
-        if self.group is not None:
-            some = listing([show(self.value(place)) for place in self.group[:LISTED]], "or")
-            some += ", .." * (len(self.group) > LISTED)
-            counted = f"how many hold {some}"
-        else:
-            counted = "how many hold each value"
-        first, last = show(self.value(0)), show(self.value(self.values - 1))
-        times = f"{show(self.scale)} times " if self.scale != 1 else ""
-        weight = f"{show(self.weight)} times " if self.weight != 1 else ""
-        return (
-            f"{self.source} of each {self.party} is one of {self.values:,} values, from {first} to {last}; there are "
-            f"{self.count:,} of them.",
-            f"{self.output} is {times}{counted}, estimated without bias from one report of each, which "
-            "depends on that one's value alone.",
-            f"The loss is {weight}the expected sum of the squared errors of {self.output}: `{self.expression}`.",
-            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
-        )
+def words(block: FrequencyBlock) -> tuple[str, ...]:
+    """What is held and counted, and the loss."""
+    if block.group is not None:
+        some = listing([show(block.value(place)) for place in block.group[:LISTED]], "or")
+        some += ", .." * (len(block.group) > LISTED)
+        counted = f"how many hold {some}"
+    else:
+        counted = "how many hold each value"
+    first, last = show(block.value(0)), show(block.value(block.values - 1))
+    times = f"{show(block.scale)} times " if block.scale != 1 else ""
+    weight = f"{show(block.weight)} times " if block.weight != 1 else ""
+    return (
+        f"{block.source} of each {block.party} is one of {block.values:,} values, from {first} to {last}; there are "
+        f"{block.count:,} of them.",
+        f"{block.output} is {times}{counted}, estimated without bias from one report of each, which "
+        "depends on that one's value alone.",
+        f"The loss is {weight}the expected sum of the squared errors of {block.output}: `{block.expression}`.",
+        *(f"Line {one.line}: {one.text}." for one in block.accuracy),
+    )
 
 
 def reads(model: Model) -> bool:

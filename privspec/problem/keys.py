@@ -12,9 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.core.records import dataclass
-from privspec.kernel import keys as judged
 from privspec.kernel.core.reading import Grid
-from privspec.kernel.keys import Accuracy, KeyColumn
+from privspec.kernel.keys import Accuracy, KeyBlock, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -29,7 +28,7 @@ from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.refusals import besides, other_families, reading, without_loss
-from privspec.problem.terms import OfOneOutput, Term, behind, beside_output, measured, public_number, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
 BITS = 60
 """Binary places of the chances of sizes."""
@@ -44,30 +43,20 @@ WORDS = {
 MEASURES = (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED)
 
 
-class KeyBlock(OfOneOutput, judged.KeyBlock):
-    """The keys of `source` that are shown in `output`, with their `counts` or alone.
-
-    `error`: "missed", the share of the keys of `at_least` so many records that are hidden; "absolute" or "squared",
-    that of the count of a key. `sizes`: the chances that a key has 1, 2, ... records, where a law says so. `kind`:
-    "expected" by that law, or "worst": at the worst size.
-    """
-
-    __slots__ = ()
-
-    def words(self) -> tuple[str, ...]:
-        """What a key is, what is shown of it, and the loss."""
-        names = " and ".join(column.name for column in self.columns if column.grouped)
-        only = " and ".join(f"only some values of {c.name}" for c in self.columns if c.kept is not None)
-        what = "with a noisy count of its records" if self.counts else "without its count"
-        times = f"{show(self.weight)} times " if self.weight != 1 else ""
-        over = "by the stated law of the sizes of keys" if self.kind == "expected" else "at the worst size"
-        least = f", of those of at least {self.at_least} records" if self.at_least > 1 else ""
-        return (
-            f"A key of {self.source} is what a record says in {names}{f', {only} counted' if only else ''}. A key "
-            f"that no record has is never in {self.output}. One that is shown stands there {what}.",
-            f"The loss is {times}{WORDS[self.error]}{least}, {over}: `{self.expression}`.",
-            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
-        )
+def words(block: KeyBlock) -> tuple[str, ...]:
+    """What a key is, what is shown of it, and the loss."""
+    names = " and ".join(column.name for column in block.columns if column.grouped)
+    only = " and ".join(f"only some values of {c.name}" for c in block.columns if c.kept is not None)
+    what = "with a noisy count of its records" if block.counts else "without its count"
+    times = f"{show(block.weight)} times " if block.weight != 1 else ""
+    over = "by the stated law of the sizes of keys" if block.kind == "expected" else "at the worst size"
+    least = f", of those of at least {block.at_least} records" if block.at_least > 1 else ""
+    return (
+        f"A key of {block.source} is what a record says in {names}{f', {only} counted' if only else ''}. A key "
+        f"that no record has is never in {block.output}. One that is shown stands there {what}.",
+        f"The loss is {times}{WORDS[block.error]}{least}, {over}: `{block.expression}`.",
+        *(f"Line {one.line}: {one.text}." for one in block.accuracy),
+    )
 
 
 def reads(model: Model) -> bool:

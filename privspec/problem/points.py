@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.core.records import dataclass
-from privspec.kernel import points as judged
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
-from privspec.kernel.points import Accuracy, Error
+from privspec.kernel.points import Accuracy, Error, PointBlock
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
@@ -25,7 +24,7 @@ from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak, without_loss
-from privspec.problem.terms import OfOneOutput, Term, measured, public_number, terms
+from privspec.problem.terms import Term, measured, public_number, terms
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 """The norm of a distance between points."""
@@ -45,41 +44,32 @@ def error_words(error: Error) -> str:
     return times + ("the square of " * (error.power == 2)) + WORDS[error.norm]
 
 
-class PointBlock(OfOneOutput, judged.PointBlock):
-    """`count` points of `size` numbers each, of which `output` has a report each, drawn independently.
+def words(block: PointBlock) -> tuple[str, ...]:
+    """The point, its report, and the loss."""
+    size = f"a point of {block.size} numbers" if block.size > 1 else "a number"
+    whose = f"{block.source} is {size}" if block.party is None else f"{block.source} is {size} for each {block.party}"
+    ends = (("at least", block.least), ("at most", block.most))
+    moved = " and ".join(f"{words} {show(end)}" for words, end in ends if end is not None)
+    moved = f", moved to what is {moved}" if moved else ""
+    return (
+        f"{whose}, {limits(block)}; {block.output} is a report of it, the point with noise{moved}.",
+        f"The loss is the mean of {error_words(block.error)}: `{block.expression}`.",
+        *(f"Line {one.line}: {one.text}." for one in block.accuracy),
+    )
 
-    A point lies in a box, each number between `lower` and `upper` (None: no end on that side), or in a `ball` of a norm
-    ("l1", "l2") and `radius` about the origin. `least` and `most`: ends to which reports are moved, if any. `party`:
-    whose points they are; None where there is one. `shape`: that of the output.
-    """
 
-    __slots__ = ()
-
-    def words(self) -> tuple[str, ...]:
-        """The point, its report, and the loss."""
-        size = f"a point of {self.size} numbers" if self.size > 1 else "a number"
-        whose = f"{self.source} is {size}" if self.party is None else f"{self.source} is {size} for each {self.party}"
-        ends = (("at least", self.least), ("at most", self.most))
-        moved = " and ".join(f"{words} {show(end)}" for words, end in ends if end is not None)
-        moved = f", moved to what is {moved}" if moved else ""
-        return (
-            f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise{moved}.",
-            f"The loss is the mean of {error_words(self.error)}: `{self.expression}`.",
-            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
-        )
-
-    def limits(self) -> str:
-        """Where a point lies, in words."""
-        if self.radius is not None:
-            sizes = " in the sum of absolute numbers" if self.ball == "l1" else ""
-            return f"at most {show(self.radius)} from the origin{sizes}"
-        low, high = (None if one is None else show(one) for one in (self.lower, self.upper))
-        each = "each " if self.size > 1 else ""
-        if low is not None and high is not None:
-            return f"{each}between {low} and {high}"
-        if low is None and high is None:
-            return "anywhere"
-        return f"{each}at least {low}" if low is not None else f"{each}at most {high}"
+def limits(block: PointBlock) -> str:
+    """Where a point lies, in words."""
+    if block.radius is not None:
+        sizes = " in the sum of absolute numbers" if block.ball == "l1" else ""
+        return f"at most {show(block.radius)} from the origin{sizes}"
+    low, high = (None if one is None else show(one) for one in (block.lower, block.upper))
+    each = "each " if block.size > 1 else ""
+    if low is not None and high is not None:
+        return f"{each}between {low} and {high}"
+    if low is None and high is None:
+        return "anywhere"
+    return f"{each}at least {low}" if low is not None else f"{each}at most {high}"
 
 
 def reads(model: Model) -> bool:

@@ -6,15 +6,15 @@ block of that spec is the same at every value; only the amounts of the obligatio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
-from privspec.kernel import priced as judged
 from privspec.kernel.measures import PURE
-from privspec.kernel.priced import RISING, Price
+from privspec.kernel.priced import RISING, Price, Priced
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
@@ -24,6 +24,7 @@ from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure, Chosen, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.problem.terms import factor_of, public, public_number
+from privspec.problem.words import block_words
 from privspec.registry import Family, family_of
 
 POWERS = (1, 2, 3, 4)
@@ -31,28 +32,14 @@ POWERS = (1, 2, 3, 4)
 ZERO = syntax.Number(Fraction(0))
 
 
-class Priced(judged.Priced):
-    """The number `name`, picked between `low` and `high` (None: no end), and the block whose loss its prices join."""
-
-    __slots__ = ()
-    block: Any
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Those of the block."""
-        found: tuple[str, ...] = self.block.outputs
-        return found
-
-    def words(self) -> tuple[str, ...]:
-        """The range, what the number costs, then what the block says."""
-        top = "any number from it on" if self.high is None else f"{self.high}"
-        powers = (f"{self.name}^{price.power}" if price.power > 1 else self.name for price in self.prices)
-        costs = [f"{price.weight} times {power}" for price, power in zip(self.prices, powers, strict=True)]
-        return (
-            f"{self.name} is picked between {self.low} and {top}.",
-            f"The loss is `{self.loss}`: {' and '.join(costs)}, beside what follows.",
-            *self.block.words(),
-        )
+def words(priced: Priced) -> Iterator[str]:
+    """The range, what the number costs, then what the block says."""
+    top = "any number from it on" if priced.high is None else f"{priced.high}"
+    powers = (f"{priced.name}^{price.power}" if price.power > 1 else priced.name for price in priced.prices)
+    costs = [f"{price.weight} times {power}" for price, power in zip(priced.prices, powers, strict=True)]
+    yield f"{priced.name} is picked between {priced.low} and {top}."
+    yield f"The loss is `{priced.loss}`: {' and '.join(costs)}, beside what follows."
+    yield from block_words(priced.block)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
-from privspec.problem.terms import OfOneOutput, Term, behind, beside_output, measured, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, terms
 
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought
@@ -47,41 +47,31 @@ LARGEST_SIZE = 10**9
 MOST_GROUPS = 1000
 
 
-class Selection(OfOneOutput, Selected):
-    """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
-
-    A record is read at the nearest answer, the higher of two that are as near, or at the one of its own name. `records`
-    is how many there are where everybody knows it and all of them count; `law` serves averages. `by`: one value for
-    each combination of the values kept of these columns, the last one running fastest.
-    """
-
-    __slots__ = ()
-
-    def words(self) -> tuple[str, ...]:
-        """The column, what is sought, and the loss."""
-        many = f"{self.records:,}" if self.records is not None else "any number of"
-        ends = f"{self.answers[0]} to {self.answers[-1]}" if self.numbers else ", ".join(self.answers[:8])
-        found = [
-            f"{self.source} is a table of {many} records; {self.output} is one of {len(self.answers)} values of "
-            f"{self.column} ({ends})."
-        ]
-        if self.numbers:
-            found.append(f"Each {self.column} is read at the nearest of these values, the higher of two as near.")
-        for one in self.where:
-            kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
-            found.append(f"Only records count whose {one.column} is one of: {kept}.")
-        if self.by:
-            columns = " and ".join(one.column for one in self.by)
-            found.append(f"There is one for each of {self.groups} groups by {columns}, of the records of that group.")
-        found.append(f"Sought is {sought_words(self.score)}.")
-        found.append(f"The loss is {cost_words(self)}: `{self.expression}`.")
-        if self.law is not None:
-            found.append(
-                f"Averages take {self.law.size:,} independent records of the stated law; no guarantee rests on that."
-            )
-        if self.families:
-            found.append(f"Only mechanisms of the families {', '.join(self.families)} are allowed.")
-        return tuple(found)
+def words(block: Selected) -> tuple[str, ...]:
+    """The column, what is sought, and the loss."""
+    many = f"{block.records:,}" if block.records is not None else "any number of"
+    ends = f"{block.answers[0]} to {block.answers[-1]}" if block.numbers else ", ".join(block.answers[:8])
+    found = [
+        f"{block.source} is a table of {many} records; {block.output} is one of {len(block.answers)} values of "
+        f"{block.column} ({ends})."
+    ]
+    if block.numbers:
+        found.append(f"Each {block.column} is read at the nearest of these values, the higher of two as near.")
+    for one in block.where:
+        kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
+        found.append(f"Only records count whose {one.column} is one of: {kept}.")
+    if block.by:
+        columns = " and ".join(one.column for one in block.by)
+        found.append(f"There is one for each of {block.groups} groups by {columns}, of the records of that group.")
+    found.append(f"Sought is {sought_words(block.score)}.")
+    found.append(f"The loss is {cost_words(block)}: `{block.expression}`.")
+    if block.law is not None:
+        found.append(
+            f"Averages take {block.law.size:,} independent records of the stated law; no guarantee rests on that."
+        )
+    if block.families:
+        found.append(f"Only mechanisms of the families {', '.join(block.families)} are allowed.")
+    return tuple(found)
 
 
 def sought_words(score: Ranks | Counts) -> str:
@@ -93,7 +83,7 @@ def sought_words(score: Ranks | Counts) -> str:
     return f"the value that has {show(score.share)} of the records at or below it"
 
 
-def cost_words(block: Selection) -> str:
+def cost_words(block: Selected) -> str:
     """As in "the mean distance from it"."""
     cost = block.cost
     said = {
@@ -124,7 +114,7 @@ def _asked(model: Model) -> Iterator[syntax.Counting]:
 
 @once_at_any_amount
 @reading(lambda model: _unsupported(model))
-def block_of(model: Model) -> Selection:
+def block_of(model: Model) -> Selected:
     """A spec that `reads` takes, in numbers.
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
@@ -152,7 +142,7 @@ class _Reader:
         assert isinstance(domain, Table)
         return domain
 
-    def block(self) -> Selection:
+    def block(self) -> Selected:
         """Everything."""
         model = self.model
         if model.loss is None:
@@ -174,7 +164,7 @@ class _Reader:
             text = f"{end} is never off in ranks: no record lies beyond it, whatever the data are"
             hint = f"give a law of {column} and write E[ |{self.output.name} - {call.text}| ]"
             raise Failure("PS0502", model.loss.span, text, help=hint)
-        return Selection(
+        return Selected(
             source=self.source.name,
             output=self.output.name,
             column=column,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import ClassVar
 
 from privspec.core.records import dataclass
+from privspec.kernel.statistics import VERSION, Ball, NoisyRoute, SimulatedLoss, StatisticBlock
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -21,131 +21,46 @@ from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
 from privspec.problem.refusals import reading, without_loss
-from privspec.problem.terms import OfOneOutput
 
-VERSION = 1
-"""Of the statistics that functions offer: raised whenever one of them is computed in another way."""
 SEED = 20190406
 """Of the simulation, so that a plan can be made again."""
 MOST_CROWDS = 400
 NORMS = {"l1": L1Ball, "l2": L2Ball}
 
 
-@dataclass(frozen=True, slots=True)
-class Ball:
-    """All vectors of norm at most `radius`; `norm`: "l1" or "l2"."""
-
-    norm: str
-    radius: Fraction
-
-    def domain(self, dimension: int) -> BallDomain:
-        """As a domain of vectors."""
-        return NORMS[self.norm](self.radius, dimension)
-
-    def words(self) -> str:
-        """As in "the l1 ball of radius 2"."""
-        return f"the {self.norm} ball of radius {show(self.radius)}"
+def offered(block: StatisticBlock) -> tuple[Route, ...]:
+    """The statistics themselves, as the function computes them, in the order of `routes`."""
+    function, within = library()[block.function], NORMS[block.within.norm](block.within.radius, block.dimension)
+    assert function.routes is not None
+    return function.routes(Records(block.count, block.dimension, block.radius), within)
 
 
-@dataclass(frozen=True, slots=True)
-class NoisyRoute:
-    """A statistic of a party's records that noise may enter at: where, in terms of the call, and how many numbers.
-
-    `estimated_within`: the ball of the estimate that it is taken of, where that is not the function's own.
-    """
-
-    at: str
-    name: str
-    size: int
-    estimated_within: Ball | None
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedLoss:
-    """A loss that is only ever simulated: data are drawn from a model, in at most so many crowds, from one seed.
-
-    `expression` and `definitions` are its words: no figure of privacy rests on them.
-    """
-
-    model: str
-    seed: int
-    crowds: int
-    expression: str
-    definitions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticBlock(OfOneOutput):
-    """`output` is released for the mean or sum (`mean`) of a function's values for each party's records.
-
-    `count` records of `dimension` numbers for each of `parties` parties, each record in the Euclidean ball of radius
-    `radius` (None: of any size); values are looked for in the ball `within`; records and statistics are whole multiples
-    of `grid`. `each` names the value of one party, `pool` that of all; `sites` and `families`: where noise may enter
-    and of which families it may be, None where the compiler may choose.
-    """
-
-    FORM: ClassVar[str] = "statistics"
-
-    function: str
-    version: int
-    source: str
-    party: str | None
-    parties: int
-    count: int
-    dimension: int
-    radius: Fraction | None
-    within: Ball
-    grid: Fraction
-    each: str
-    pool: str
-    mean: bool
-    output: str
-    routes: tuple[NoisyRoute, ...]
-    sites: tuple[str, ...] | None
-    families: tuple[str, ...] | None
-    loss: SimulatedLoss
-
-    @property
-    def records(self) -> Records:
-        """What one party holds."""
-        return Records(self.count, self.dimension, self.radius)
-
-    @property
-    def share(self) -> Fraction:
-        """What one party's value counts in the pool."""
-        return Fraction(1, self.parties) if self.mean else Fraction(1)
-
-    def offered(self) -> tuple[Route, ...]:
-        """The statistics themselves, as the function computes them, in the order of `routes`."""
-        function = library()[self.function]
-        assert function.routes is not None
-        return function.routes(self.records, self.within.domain(self.dimension))
-
-    def words(self) -> tuple[str, ...]:
-        """Records, function, pool, routes, options and loss."""
-        who = self.party or "party"
-        routes = " · ".join(f"the {route.name} ({route.size} numbers)" for route in self.routes)
-        size = "of any length"
-        if self.radius is not None:
-            size = f"of Euclidean length at most {show(self.radius)}; a longer one is drawn in to it, by itself"
-        found = [
-            f"{self.parties} parties ({who}) hold {self.count} records of {self.dimension} numbers each in "
-            f"{self.source}, {size}. Numbers are rounded towards zero to multiples of {self.grid}.",
-            f"{self.output} is released for {self.pool}, the {'mean' if self.mean else 'sum'} over all of {self.each}: "
-            f"{self.function} (version {self.version}) of one's records within {self.within.words()}.",
-            f"Noise may enter at these {len(self.routes)} statistics: {routes}.",
-        ]
-        if self.sites is not None:
-            found.append(f"Of these the spec allows noise at {', '.join(self.sites)}.")
-        if self.families is not None:
-            found.append(f"The spec allows noise of the family {', '.join(self.families)}.")
-        loss = self.loss
-        where = f", where {'; '.join(loss.definitions)}" if loss.definitions else ""
-        return (
-            *found,
-            f"The loss is `{loss.expression}`{where}. It is simulated with data of the model {loss.model}, in at most "
-            f"{loss.crowds} crowds from the seed {loss.seed}, and never proved.",
-        )
+def words(block: StatisticBlock) -> Iterator[str]:
+    """Records, function, pool, routes, options and loss."""
+    who, loss, within = block.party or "party", block.loss, block.within
+    routes = " · ".join(f"the {route.name} ({route.size} numbers)" for route in block.routes)
+    size = "of any length"
+    if block.radius is not None:
+        size = f"of Euclidean length at most {show(block.radius)}; a longer one is drawn in to it, by itself"
+    yield (
+        f"{block.parties} parties ({who}) hold {block.count} records of {block.dimension} numbers each in "
+        f"{block.source}, {size}. Numbers are rounded towards zero to multiples of {block.grid}."
+    )
+    yield (
+        f"{block.output} is released for {block.pool}, the {'mean' if block.mean else 'sum'} over all of {block.each}: "
+        f"{block.function} (version {block.version}) of one's records within the {within.norm} ball of radius "
+        f"{show(within.radius)}."
+    )
+    yield f"Noise may enter at these {len(block.routes)} statistics: {routes}."
+    if block.sites is not None:
+        yield f"Of these the spec allows noise at {', '.join(block.sites)}."
+    if block.families is not None:
+        yield f"The spec allows noise of the family {', '.join(block.families)}."
+    where = f", where {'; '.join(loss.definitions)}" if loss.definitions else ""
+    yield (
+        f"The loss is `{loss.expression}`{where}. It is simulated with data of the model {loss.model}, in at most "
+        f"{loss.crowds} crowds from the seed {loss.seed}, and never proved."
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

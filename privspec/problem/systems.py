@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.kernel import systems as judged
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Measure
-from privspec.kernel.systems import ChosenShare, component_names
+from privspec.kernel.systems import ChosenShare, PartOfSystem, System, component_names
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -35,7 +34,7 @@ from privspec.problem.frequencies import reads as counts
 from privspec.problem.selection import reads as selects
 from privspec.problem.statistics import routed_call
 from privspec.problem.terms import public_number
-from privspec.problem.words import trust_words
+from privspec.problem.words import block_words, output_names, trust_words
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
@@ -43,56 +42,24 @@ SHARED = ", ".join(measure.name for measure in MEASURES if measure.shared)
 """Measures of a line that parts can share, and in which the share of a part may be chosen."""
 
 
-class PartOfSystem(judged.PartOfSystem):
-    """The problem of a part; `lines`: for each of its obligations, the number of the system's that it comes from.
-
-    It is drawn `times` times, with independent noise, and only if what was released as `only_if` is not 0.
-    """
-
-    __slots__ = ()
-    problem: Any
-
-    @property
-    def names(self) -> str:
-        """Its outputs."""
-        return ", ".join(name for block in self.problem.blocks for name in block.outputs)
-
-    def words(self) -> tuple[str, ...]:
-        """How often it is drawn, and when."""
-        names = self.names
-        often = f"{names}: drawn {self.times} times, with independent noise; every line holds of all of them together."
-        when = f"{names}: drawn only if {self.only_if} is not 0; all lines hold as if it always were."
-        return (*((often,) if self.times > 1 else ()), *((when,) if self.only_if is not None else ()))
-
-
-class System(judged.System):
-    """Parts with problems of their own, whose losses are summed; `expression` is that sum in the words of the spec."""
-
-    __slots__ = ()
-    parts: tuple[PartOfSystem, ...]
-
-    def words(self) -> tuple[str, ...]:
-        """Its parts, and that their noise is independent."""
-        listed = " | ".join(part.names for part in self.parts)
-        trusts = len({part.problem.trust for part in self.parts}) > 1
-        many = f"{len(self.parts)} parts" if len(self.parts) > 1 else "one part"
-        head = f"The outputs are released in {many} with independent noise: {listed}."
-        picked = (
-            f"{one.name} is chosen from {one.low} {'on' if one.high is None else f'to {one.high}'}."
-            for one in self.choices
-        )
-        return (
-            head,
-            *picked,
-            *(f"{part.names}: {trust_words(part.problem.trust)}" for part in self.parts if trusts),
-            *(words for part in self.parts for words in part.words()),
-            *(
-                f"{part.names}: {words}" if len(self.parts) > 1 else words
-                for part in self.parts
-                for block in part.problem.blocks
-                for words in block.words()
-            ),
-        )
+def words(system: System) -> Iterator[str]:
+    """Its parts, that their noise is independent, how often each is drawn and when, and what it says."""
+    named = [(output_names(block), block, part) for part in system.parts for block in part.problem.blocks]
+    many = f"{len(named)} parts" if len(named) > 1 else "one part"
+    yield f"The outputs are released in {many} with independent noise: {' | '.join(names for names, _, _ in named)}."
+    for one in system.choices:
+        yield f"{one.name} is chosen from {one.low} {'on' if one.high is None else f'to {one.high}'}."
+    if len({part.problem.trust for part in system.parts}) > 1:
+        yield from (f"{names}: {trust_words(part.problem.trust)}" for names, _, part in named)
+    for names, _, part in named:
+        if part.times > 1:
+            yield (
+                f"{names}: drawn {part.times} times, with independent noise; every line holds of all of them together."
+            )
+        if part.only_if is not None:
+            yield f"{names}: drawn only if {part.only_if} is not 0; all lines hold as if it always were."
+    for names, block, _ in named:
+        yield from (f"{names}: {said}" if len(named) > 1 else said for said in block_words(block))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

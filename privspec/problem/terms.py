@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
@@ -16,16 +16,6 @@ from privspec.model.reports import Failure
 from privspec.model.targets import environment
 
 T = TypeVar("T")
-
-
-class OfOneOutput:
-    """A block whose one output is its `output`."""
-
-    __slots__ = ()
-
-    @property
-    def outputs(self: Any) -> tuple[str, ...]:
-        return (self.output,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import comb
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from privspec.kernel.laws.voting import DUMMY_VOTES, KINDS, PLURALITY, VOTING, Ballots
 from privspec.kernel.measures import APPROXIMATE, PURE, PURE_MEASURES
 from privspec.kernel.trust import CURATOR, NOBODY
-from privspec.kernel.voting import Choice, Cost, Term, Total, Vote
+from privspec.kernel.voting import Choice, Cost, Limit, Rounds, Term, Total, Vote
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, walk
@@ -31,7 +31,6 @@ from privspec.problem.refusals import reading, without_loss
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import (
-    OfOneOutput,
     behind,
     beside_output,
     factor_of,
@@ -41,8 +40,6 @@ from privspec.problem.terms import (
     terms,
 )
 
-LISTED = "the rules of private voting that this plan lists"
-"""What a loss is the least of, where nothing is proved of all other rules."""
 FUNCTION = "manipulation"
 """What bounds what a lie brings: manipulation(O, vote)."""
 _WHOLE = "solve chooses an epsilon where it is the whole loss"
@@ -95,91 +92,58 @@ def loss_words(loss: Total | Choice) -> str:
 # --- the block --------------------------------------------------------------------------------------------
 
 
-class Limit(NamedTuple):
-    """`measured` is at most `bound`; without it the most that a lie brings a voter is what is bounded."""
-
-    line: int
-    text: str
-    measured: Total | None
-    bound: Fraction
+def points_of(ballots: Ballots) -> Points:
+    """What one ballot gives to each alternative."""
+    return (Borda if ballots.borda else FirstChoice)(ballots.alternatives)
 
 
-class Rounds(NamedTuple):
-    """`budget / name` in every requirement: so many votes share it. `count` is None where solving picks it."""
+def compared(vote: Vote) -> Lottery:
+    """The lottery without noise that distortion is measured from: of the first comparison, else plurality."""
+    sums = [line for line in (vote.loss, *(limit.measured for limit in vote.limits)) if isinstance(line, Total)]
+    for cost in (part for line in sums for term in line.terms for part in term.parts):
+        if cost.form != "votes missed":
+            return Lottery(PLURALITY if cost.family == PLURALITY.name else DUMMY_VOTES)
+    return Lottery(PLURALITY)
 
-    name: str
-    budget: Fraction
-    count: int | None  # type: ignore[assignment]  # in place of the method of tuples
+
+def compared_name(vote: Vote) -> str:
+    """In the language."""
+    if compared(vote).certain:
+        return PLURALITY.name
+    return "borda_lottery" if vote.ballots.borda else "random_dictator"
 
 
-class Votes(OfOneOutput, Vote):
-    """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
-
-    `voters` serve the loss only where `secret`: some requirement lets voters come and go, so that their number is
-    never public. `families`: rules that the spec allows, all where empty.
-    """
-
-    __slots__ = ()
-    limits: tuple[Limit, ...]
-    rounds: Rounds | None
-
-    @property
-    def alternatives(self) -> tuple[str, ...]:
-        """In the order declared."""
-        return self.ballots.alternatives
-
-    @property
-    def points(self) -> Points:
-        """What one ballot gives to each alternative."""
-        return (Borda if self.ballots.borda else FirstChoice)(self.alternatives)
-
-    @property
-    def compared(self) -> Lottery:
-        """The lottery without noise that distortion is measured from: of the first comparison, else plurality."""
-        sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Total)]
-        for cost in (part for line in sums for term in line.terms for part in term.parts):
-            if cost.form != "votes missed":
-                return Lottery(PLURALITY if cost.family == PLURALITY.name else DUMMY_VOTES)
-        return Lottery(PLURALITY)
-
-    @property
-    def compared_name(self) -> str:
-        """In the language."""
-        if self.compared.certain:
-            return PLURALITY.name
-        return "borda_lottery" if self.ballots.borda else "random_dictator"
-
-    def words(self) -> tuple[str, ...]:
-        m, kind = len(self.alternatives), self.ballots.kind
-        form = {"first choice": "names one", "ranking": "ranks all"}.get(kind, f"ranks up to {self.ballots.places}")
-        number = (
-            f"The number of {self.party}s is a secret; {self.voters:,} serve the loss only."
-            if self.secret
-            else f"There are {self.voters:,} of them, which everybody knows."
+def words(vote: Vote) -> Iterator[str]:
+    """Ballots, the draw, the loss, and what else is asked for."""
+    ballots, who = vote.ballots, vote.party
+    form = {"first choice": "names one", "ranking": "ranks all"}.get(ballots.kind, f"ranks up to {ballots.places}")
+    number = (
+        f"The number of {who}s is a secret; {vote.voters:,} serve the loss only."
+        if vote.secret
+        else f"There are {vote.voters:,} of them, which everybody knows."
+    )
+    each = f"{ballots.size - 1}, ..., 0 (Borda)" if ballots.borda else "one for the first choice"
+    yield f"Each {who} casts one ballot {vote.source}: it {form} of {', '.join(ballots.alternatives)}. {number}"
+    yield (
+        f"One alternative is drawn as {vote.output}, by a law that depends on the ballots through their sums of "
+        f"points: {each}."
+    )
+    yield f"The loss is {loss_words(vote.loss)}."
+    if vote.law is not None:
+        alike = len({weight for _, weight in vote.law}) == 1
+        likely = "all of them equally likely" if alike else "with the weights listed"
+        yield (
+            f"For averages ballots are independent, each of {len(vote.law)} kinds of points, {likely}; no guarantee "
+            "rests on that."
         )
-        each = f"{m - 1}, ..., 0 (Borda)" if self.ballots.borda else "one for the first choice"
-        said = [
-            f"Each {self.party} casts one ballot {self.source}: it {form} of {', '.join(self.alternatives)}. {number}",
-            f"One alternative is drawn as {self.output}, by a law that depends on the ballots through their sums of "
-            f"points: {each}.",
-            f"The loss is {loss_words(self.loss)}.",
-        ]
-        if self.law is not None:
-            alike = len({weight for _, weight in self.law}) == 1
-            likely = "all of them equally likely" if alike else "with the weights listed"
-            said.append(
-                f"For averages ballots are independent, each of {len(self.law)} kinds of points, {likely}; no "
-                "guarantee rests on that."
-            )
-        for limit in self.limits:
-            what = "what a lie brings a voter" if limit.measured is None else loss_words(limit.measured)
-            said.append(f"Line {limit.line}: {what} is at most {show(limit.bound)}.")
-        if self.rounds is not None:
-            count = f"{self.rounds.count}" if self.rounds.count else f"{self.rounds.name} (solving picks how many)"
-            said.append(f"{count} votes share an epsilon of {show(self.rounds.budget)}, each with the same part of it.")
-        if self.families:
-            said.append(f"Only rules of the families {', '.join(self.families)} are allowed.")
-        return tuple(said)
+    for limit in vote.limits:
+        what = "what a lie brings a voter" if limit.measured is None else loss_words(limit.measured)
+        yield f"Line {limit.line}: {what} is at most {show(limit.bound)}."
+    if vote.rounds is not None:
+        count = f"{vote.rounds.count}" if vote.rounds.count else f"{vote.rounds.name} (solving picks how many)"
+        yield f"{count} votes share an epsilon of {show(vote.rounds.budget)}, each with the same part of it."
+    if vote.families:
+        yield f"Only rules of the families {', '.join(vote.families)} are allowed."
 
 
 # --- which specs are votes, and which of them are beyond tables -----------------------------------
@@ -331,7 +295,7 @@ def _chosen_rounds(model: Model, name: str) -> Choice:
 
 
 @reading()
-def block_of(model: Model) -> Votes:
+def block_of(model: Model) -> Vote:
     """A vote in numbers, also one that a table is for.
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
@@ -351,7 +315,7 @@ class _Reader:
         self.drawn = tuple(self._lotteries())
         self.points: Points = self.drawn[0].points if self.drawn else FirstChoice(self._choices())
 
-    def votes(self) -> Votes:
+    def votes(self) -> Vote:
         """Everything."""
         model, source = self.model, self.source
         self._check_winner()
@@ -366,7 +330,7 @@ class _Reader:
             self._refuse_averages()
         for requirement in model.requirements:
             self._check_requirement(requirement, loss)
-        return Votes(
+        return Vote(
             source=source.name,
             party=self.index,
             output=self.output.name,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privspec.kernel.trust import CURATOR, NORMS, PARTS
 from privspec.model.neighbours import plural
 from privspec.model.values import show
+from privspec.registry import FAMILIES
 
 if TYPE_CHECKING:
     from privspec.kernel.core.problem import AskedMeasure, ContributionBound, Data, Obligation, PublicValue, Share, Unit
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 def words(problem: Problem) -> Iterator[str]:
     """Everything that the problem says, one sentence a line."""
-    if any(block.FORM == "design" for block in problem.blocks):
-        for block in problem.blocks:
-            yield from block.words()
+    (block,) = problem.blocks
+    if block.FORM == "design":
+        yield from block_words(block)
         return
     yield trust_words(problem.trust)
     yield from (data_words(data, problem) for data in problem.data)
@@ -33,11 +34,24 @@ def words(problem: Problem) -> Iterator[str]:
             f"No line names all that {view.observer} sees ({' and '.join(view.outputs)}) of {' and '.join(view.wrt)}, "
             f"{view.neighbours}: what that tells is bounded by the noise alone."
         )
-    for block in problem.blocks:
-        yield from block.words()
-    for one in problem.computed or ():
+    yield from block_words(block)
+    for one in problem.computed:
         listed = " and ".join(one.sources)
         yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: `{one.text}`."
+
+
+def block_words(block: Any) -> Iterable[str]:
+    """What a block says, in the words of its form."""
+    reading = next(family for family in FAMILIES if family.form == block.FORM).reads
+    found: Iterable[str] = reading.words(block) if hasattr(reading, "words") else block.words()
+    return found
+
+
+def output_names(block: Any) -> str:
+    """The outputs that a block gives."""
+    inner = getattr(block, "block", block)
+    given = getattr(inner, "outputs", None) or getattr(inner, "released", None) or (inner.output,)
+    return ", ".join(one if isinstance(one, str) else one.name for one in given)
 
 
 def trust_words(trust: Trust) -> str:

@@ -19,13 +19,13 @@ from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Part
 from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.tables_forms import Amount, Variation
+from privspec.kernel.voting import Vote
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import Problem, elaborate
 from privspec.problem.linear import Linear
 from privspec.problem.table_forms import Table
-from privspec.problem.voting import Votes
 
 from . import specs
 from .meaning import ZERO, Law, Meaning, World, flat, gathered, shaped, variation
@@ -46,7 +46,7 @@ def agree(text: str) -> None:
         assert set(obligation.seen) == meaning.seen(line)
         assert (obligation.outputs, obligation.wrt) == (meaning.names(line.subjects), meaning.names(line.wrt))
     (block,) = problem.blocks
-    {Table: table, Linear: linear, Votes: votes}[type(block)](meaning, problem, block)
+    {Table: table, Linear: linear, Vote: votes}[type(block)](meaning, problem, block)
 
 
 @pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
@@ -298,7 +298,7 @@ def vertices(part: Part, run: range, way: int) -> list[dict[int, Fraction]]:
     return [{i: x for one in some for i, x in one.items()} for some in product(*along)]
 
 
-def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
+def votes(meaning: Meaning, problem: Problem, block: Vote) -> None:
     """Ballots give their points, one unit changes sums of points, and a law of the winner costs what it should."""
     rule = "borda_lottery" if block.ballots.borda else "random_dictator"
     ballots = meaning.values(meaning.variables[block.source].domain)

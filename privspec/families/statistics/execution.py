@@ -29,14 +29,14 @@ from privspec.families.statistics.shapes import SphereReport
 from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.statistics import Noise
-from privspec.kernel.statistics import read_executed
+from privspec.kernel.statistics import StatisticBlock, read_executed
 from privspec.kernel.trust import NOBODY
-from privspec.model.domains import Ball, L1Ball, L2Ball
-from privspec.model.library import GRID, GRID_BITS, NormName, Records, Route, Steps, library
+from privspec.model.library import GRID, GRID_BITS, NormName, Records, Route, Steps
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.samplers import WORD, Randomness, SimulationRandomness
 from privspec.noise.vectors import VECTORS
+from privspec.problem.statistics import offered, records_of, routed_call
 
 if TYPE_CHECKING:
     import polars as pl
@@ -221,9 +221,6 @@ def law_of(noise: Noise, size: int) -> Law:
 # --- the mechanism --------------------------------------------------------------------------------
 
 
-BALLS: Mapping[str, type[Ball]] = {"l1": L1Ball, "l2": L2Ball}
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Executed:
     """Records to statistic to noise to output: all of it public.
@@ -231,27 +228,17 @@ class Executed:
     `laws`: one for all, or one for each party in the order of their keys; `weights` (N,) of the parties, None: alike.
     """
 
-    source: str
-    party: str | None
-    parties: int
-    records: Records
+    block: StatisticBlock
     route: Route
     each_party: bool
     finish_first: bool
-    mean: bool
     weights: NDArray[np.float64] | None
     laws: tuple[Law, ...]
-    output: str
 
     @property
     def personal(self) -> bool:
         """Whether parties have noise of their own size."""
         return len(self.laws) > 1
-
-    @property
-    def share(self) -> float:
-        """What one party counts in the pool."""
-        return 1.0 / self.parties if self.mean else 1.0
 
 
 def executed_of(plan: family.Plan) -> Executed:
@@ -259,22 +246,13 @@ def executed_of(plan: family.Plan) -> Executed:
     with family.readable_plan():
         (block,) = plan["problem"]["blocks"]
         found = read_executed(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"))
-    records = Records(found.records.count, found.records.dimension, found.records.radius)
-    routes = library()[found.function].routes
-    assert routes is not None
-    ball = BALLS[found.records.norm](found.records.within, records.dimension)
     return Executed(
-        found.source,
-        found.party,
-        found.parties,
-        records,
-        next(route for route in routes(records, ball) if route.at == found.route),
+        found.block,
+        next(route for route in offered(found.block) if route.at == found.route),
         found.each_party,
         found.finish_first,
-        found.mean,
         None if found.weights is None else np.array([float(weight) for weight in found.weights]),
         tuple(law_of(noise, found.statistic.size) for noise in found.noises),
-        found.output,
     )
 
 
@@ -296,8 +274,6 @@ class StatisticMechanism(family.FamilyMechanism):
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
-        from privspec.problem.statistics import records_of, routed_call
-
         call = routed_call(model)
         assert call is not None
         source = model.nodes[call.source]
@@ -306,7 +282,7 @@ class StatisticMechanism(family.FamilyMechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return (self.executed.output,)
+        return (self.executed.block.output,)
 
     def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """Statistics of all parties; where noise enters at the pool, only their exact sum is kept.
@@ -317,13 +293,13 @@ class StatisticMechanism(family.FamilyMechanism):
         gathered = _Each(executed) if executed.each_party else _Sum(executed)
         for keys, statistics in read_statistics(executed, data, circumstances):
             gathered.add(keys, statistics)
-        if gathered.parties != executed.parties:
+        if gathered.parties != executed.block.parties:
             refuse_number(executed, gathered.parties)
         return gathered.secret(circumstances)
 
     @property
     def by_messages(self) -> bool:
-        return self.executed.each_party and self.executed.party is not None
+        return self.executed.each_party and self.executed.block.party is not None
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """One party's part of a run: a message that says nothing more of its records than its noise lets through.
@@ -342,7 +318,7 @@ class StatisticMechanism(family.FamilyMechanism):
 
     def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Exact draws at the given records, by default at statistics that are all zero."""
-        data, size, parties = asked.data, self.executed.route.size, self.executed.parties
+        data, size, parties = asked.data, self.executed.route.size, self.executed.block.parties
         family.refuse_long_simulation(
             asked.repetitions * size * (parties if self.executed.each_party else 1),
             f"{asked.repetitions} exact draws",
@@ -350,11 +326,11 @@ class StatisticMechanism(family.FamilyMechanism):
         )
         secret = self._zeros() if data is None else self.read(data, family.RunContext())
         randomness = SimulationRandomness(asked.seed)
-        drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(asked.repetitions)]
+        drawn = [secret.draw(randomness).outputs[self.executed.block.output] for _ in range(asked.repetitions)]
         return np.array(drawn).reshape(asked.repetitions, -1)
 
     def _zeros(self) -> family.Secret:
-        size, parties = self.executed.route.size, self.executed.parties
+        size, parties = self.executed.route.size, self.executed.block.parties
         if self.executed.each_party:
             return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), family.RunContext())
         return Pool(self.executed, (0,) * size, family.RunContext())
@@ -367,24 +343,25 @@ def read_statistics(
 
     Raises: DataError PS0801 to PS0805, PS0809, PS0812.
     """
-    family.refuse_unknown(data, (executed.source,))
-    source = given_for(executed.source, data)
-    records = executed.records
-    gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
+    family.refuse_unknown(data, (executed.block.source,))
+    source = given_for(executed.block.source, data)
+    records = executed.block
+    gatherer = Gatherer(records.party or "party", records.count, records.dimension)
     done = 0
-    for keys, found in gatherer.blocks(bounded(executed.source, executed.party, records, source, circumstances, only)):
+    batches = bounded(records.source, records.party, records, source, circumstances, only)
+    for keys, found in gatherer.blocks(batches):
         widest = records.count * max(records.dimension, executed.route.size)
         step = max(1, CELLS // widest)
         for start in range(0, len(keys), step):
             yield keys[start : start + step], executed.route.exact(found[start : start + step])
         done += len(keys)
-        circumstances.progress(f"{executed.party or 'parties'}s read", done, executed.parties)
+        circumstances.progress(f"{executed.block.party or 'parties'}s read", done, executed.block.parties)
 
 
 def bounded(
     name: str,
     party: str | None,
-    records: Records,
+    records: Records | StatisticBlock,
     data: Any,
     circumstances: family.RunContext,
     only: str | None = None,
@@ -407,10 +384,10 @@ def bounded(
 
 def refuse_number(executed: Executed, found: int) -> NoReturn:
     """Both numbers are public."""
-    who = executed.party or "party"
+    who = executed.block.party or "party"
     refuse(
         "PS0811",
-        f"the plan is for {executed.parties} members of {who}, the data have {found}",
+        f"the plan is for {executed.block.parties} members of {who}, the data have {found}",
         "the number of parties is public; nothing was drawn and nothing was spent",
         help="solve the spec for this number of parties, or take the data of those who take part",
     )
@@ -451,7 +428,7 @@ class _Each:
         # half the memory where all numbers fit: there may be millions of parties
         largest = executed.route.bound()[NormName.LINF] * 2**GRID_BITS
         kind = np.int32 if largest < 2**31 else np.int64
-        self._statistics = np.zeros((executed.parties, executed.route.size), dtype=kind)
+        self._statistics = np.zeros((executed.block.parties, executed.route.size), dtype=kind)
 
     def add(self, keys: pl.Series, statistics: Steps) -> None:
         """Some more parties."""
@@ -475,12 +452,12 @@ def in_order_of_budgets(executed: Executed, keys: Sequence[str]) -> list[int]:
     Raises: DataError PS0811 if the keys are others: a budget must not go to somebody it was not given to.
     """
     places = {number(key): i for i, key in enumerate(keys)}
-    wanted = [float(i) for i in range(1, executed.parties + 1)]
-    if len(keys) == executed.parties and any(name not in places for name in wanted):
-        who = executed.party or "party"
+    wanted = [float(i) for i in range(1, executed.block.parties + 1)]
+    if len(keys) == executed.block.parties and any(name not in places for name in wanted):
+        who = executed.block.party or "party"
         refuse(
             "PS0811",
-            f"the budgets of this plan belong to {who} 1 to {executed.parties}, and the data name others",
+            f"the budgets of this plan belong to {who} 1 to {executed.block.parties}, and the data name others",
             "nothing was drawn and nothing was spent",
             help=f"write the number of each {who}, as the spec counts them, in the column {who}",
         )
@@ -489,9 +466,9 @@ def in_order_of_budgets(executed: Executed, keys: Sequence[str]) -> list[int]:
 
 def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
     """What is done with records, whoever they are of."""
-    who, n = executed.party or "party", executed.records.count
+    who, n = executed.block.party or "party", executed.block.count
     grid = "rounded towards zero to a multiple of 2^-20"
-    if executed.records.radius is None:
+    if executed.block.radius is None:
         record = f"each record by itself: numbers beyond 2^40 count as 2^40, then {grid}"
     else:
         record = f"each record by itself: one outside the ball is drawn in to it, then {grid}"
@@ -501,7 +478,7 @@ def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
     )
     rules = [record, counts] if strict else [f"{record}; one with {MISFIT} becomes zero", counts]
     if executed.personal:
-        rules.append(f"the budgets belong to each {who} by number, from 1 to {executed.parties}")
+        rules.append(f"the budgets belong to each {who} by number, from 1 to {executed.block.parties}")
     return (STRICT_RULE, *rules) if strict else tuple(rules)
 
 
@@ -521,8 +498,8 @@ class Pool(family.Secret):
         """The sum with noise, divided and finished."""
         law = self.executed.laws[0]
         assert isinstance(law, AddedLaw)
-        pooled = law.pooled(self.total, randomness) * self.executed.share
-        return family.Drawn({self.executed.output: self.executed.route.finish(pooled[None])[0]})
+        pooled = law.pooled(self.total, randomness) * float(self.executed.block.share)
+        return family.Drawn({self.executed.block.output: self.executed.route.finish(pooled[None])[0]})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -539,11 +516,11 @@ class EachParty(family.Secret):
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         """Every statistic with noise of its own, then pooled by public weights."""
-        return family.Drawn({self.executed.output: pooled_value(self.executed, self._parts(randomness))})
+        return family.Drawn({self.executed.block.output: pooled_value(self.executed, self._parts(randomness))})
 
     def _parts(self, randomness: Randomness) -> Iterator[NDArray[np.float64]]:
-        parties = self.executed.parties
-        step = max(1, CELLS // (self.executed.route.size + self.executed.records.dimension**2))
+        parties = self.executed.block.parties
+        step = max(1, CELLS // (self.executed.route.size + self.executed.block.dimension**2))
         for start in range(0, parties, min(step, DRAWN)):
             some = slice(start, start + min(step, DRAWN))
             yield self._noisy(some, randomness)
@@ -566,7 +543,7 @@ def pooled_value(executed: Executed, parts: Iterable[NDArray[np.float64]]) -> ND
             values = values * executed.weights[done : done + len(values), None]
         pooled = pooled + values.sum(axis=0)
         done += len(values)
-    pooled = pooled * executed.share
+    pooled = pooled * float(executed.block.share)
     return pooled if executed.finish_first else executed.route.finish(pooled[None])[0]
 
 
@@ -580,19 +557,19 @@ class PartyMechanism(family.Mechanism):
     @classmethod
     def of(cls, executed: Executed, party: str) -> Self:
         """Raises: UsageError PS0844 if parties make no messages, or that one has no budget of its own."""
-        if not executed.each_party or executed.party is None:
+        if not executed.each_party or executed.block.party is None:
             _no_messages(executed)
         law = executed.laws[0]
         if executed.personal:
-            if not party.isdecimal() or not 1 <= int(party) <= executed.parties:
-                _refuse_usage(f"{party} is not one of the {executed.parties} members of {executed.party}")
+            if not party.isdecimal() or not 1 <= int(party) <= executed.block.parties:
+                _refuse_usage(f"{party} is not one of the {executed.block.parties} members of {executed.block.party}")
             law = executed.laws[int(party) - 1]
-        return cls(replace(executed, parties=1, laws=(law,), weights=None), party)
+        return cls(replace(executed, block=replace(executed.block, parties=1), laws=(law,), weights=None), party)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Who it is from, and the noisy statistic."""
-        return (str(self.executed.party), family.MESSAGE)
+        return (str(self.executed.block.party), family.MESSAGE)
 
     def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The party's own rows; data without a column of parties are all its own."""
@@ -605,7 +582,7 @@ class PartyMechanism(family.Mechanism):
             return {family.MESSAGE: self.executed.laws[0].each(parts[0], randomness)[0]}
 
         return family.OwnMessage(
-            str(self.executed.party), self.party, say, rules_of(self.executed, circumstances.strict)
+            str(self.executed.block.party), self.party, say, rules_of(self.executed, circumstances.strict)
         )
 
     def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
@@ -620,7 +597,7 @@ def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any
     Args: messages, one for each party, as their JSON files hold them.
     Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811.
     """
-    party, size = executed.party, executed.route.size
+    party, size = executed.block.party, executed.route.size
     if not executed.each_party or party is None:
         _no_messages(executed)
 
@@ -633,18 +610,18 @@ def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any
         return "" if fits else f"is no vector of {size} numbers"
 
     found = family.messages_by_party(digest, messages, party, read, flaw)
-    if len(found) != executed.parties:
+    if len(found) != executed.block.parties:
         refuse_number(executed, len(found))
     names = list(found)
     # Where all have one budget the order of the messages is no matter: weights are equal.
     order = in_order_of_budgets(executed, names) if executed.personal else range(len(names))
-    return family.Drawn({executed.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
+    return family.Drawn({executed.block.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
 
 
 def _no_messages(executed: Executed) -> NoReturn:
     _refuse_usage(
         "parties make no messages under this plan: "
-        + ("it has one party" if executed.party is None else "noise enters once, at the pool, which a keeper must see")
+        + ("noise enters once, at the pool, which a keeper must see" if executed.block.party else "it has one party")
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SHAPES, Calibrated, Shape, Site
+from privspec.kernel.statistics import StatisticBlock
 from privspec.language import syntax
 from privspec.language.walk import names_used, with_children
 from privspec.model.evaluate import Environment, evaluate
@@ -28,7 +29,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment, needed, value_of
 from privspec.model.values import Array, Value
-from privspec.problem.statistics import StatisticBlock, block_of
+from privspec.problem.statistics import block_of, offered
 from privspec.solvers.programs import OutOfTimeError, Watch
 
 
@@ -87,7 +88,7 @@ def lower(model: Model) -> StatisticSystem:
     generator = generator_of(model, block.source, block.count, block.dimension, radius)
     assert generator is not None
     promises = tuple(_promise(r, i) for i, r in enumerate(model.requirements))
-    return StatisticSystem(model, block, block.offered(), loss, generator, promises)
+    return StatisticSystem(model, block, offered(block), loss, generator, promises)
 
 
 def _promise(requirement: Requirement, index: int) -> Promise:

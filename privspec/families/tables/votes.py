@@ -21,7 +21,7 @@ from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 from privspec.model.voting import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.problem.table_lines import is_manipulation
-from privspec.problem.voting import beside, voting
+from privspec.problem.voting import beside, compared, compared_name, points_of, voting
 
 if TYPE_CHECKING:
     from privspec.families.tables.decision import SolvedTable
@@ -49,7 +49,7 @@ def rules_beside(decision: SolvedTable) -> list[Alternative]:
             continue
         reason = one.reason
         for target in limits if one.admissible else ():
-            reason = reason or _misses(decision, target, one.draw.lottery, system.votes.points)
+            reason = reason or _misses(decision, target, one.draw.lottery, points_of(system.votes.ballots))
         admissible = one.admissible and not reason
         loss = max(one.loss.value, least) if admissible else one.loss.value
         said = beside_others(system, one)
@@ -130,7 +130,7 @@ def table_figures(decision: SolvedTable) -> dict[str, Any]:
     except SpecError:
         return {}
     rows = [tuple(map(Fraction, counts)) for counts in table.rows]
-    apart_from = beside("distance", system.votes.compared)
+    apart_from = beside("distance", compared(system.votes))
     apart = [apart_from.at(list(table.law(row)), row) for row in rows]
     welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
     prior = decision.system.prior
@@ -143,7 +143,7 @@ def table_figures(decision: SolvedTable) -> dict[str, Any]:
         "mean_distortion": mean(apart),
         "expected_welfare": mean([value / table.voters for value in welfare]),
     }
-    return {"compared": system.votes.compared_name, "figures": figures}
+    return {"compared": compared_name(system.votes), "figures": figures}
 
 
 def kept_properties(decision: SolvedTable) -> list[dict[str, Any]]:

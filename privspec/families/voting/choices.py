@@ -19,9 +19,8 @@ from privspec.families.voting.profiles import Averages, Estimate, unanimous_dist
 from privspec.families.voting.rules import DICTATOR, RULES, Draw, Rule, VotingSystem
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.voting import LARGEST as PLURALITY
-from privspec.kernel.voting import SCOPES, SHARES, bounds
+from privspec.kernel.voting import SCOPES, SHARES, Limit, bounds
 from privspec.model.values import show
-from privspec.problem.voting import Limit
 
 Witness = dict[str, Any]
 
@@ -80,7 +79,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 def lower_bound(system: VotingSystem) -> VotingBound | None:
     """For the worst distance from random dictatorship or plurality; None for other losses and requirements."""
-    votes, others = system.votes, len(system.votes.alternatives) - 1
+    votes, others = system.votes, system.votes.ballots.size - 1
     tried = [near_tie(votes.voters, others + 1)]
     for promise in system.promises:
         if promise.epsilon and promise.pure and others:
@@ -116,7 +115,7 @@ def least_epsilon(system: VotingSystem) -> VotingBound | None:
     Random dictatorship: log((m - 1) (k / (T d) - 1)) / k, any k. Plurality: log((m - 1) (1 - d) / d); where voters are
     added or removed half of these, and log(m (1 - d)).
     """
-    m, voters = len(system.votes.alternatives), system.votes.voters
+    m, voters = system.votes.ballots.size, system.votes.voters
     each = 2 if all(p.task.adding for p in system.promises if p.epsilon is None) else 1
     found: list[VotingBound] = []
     if system.votes.ballots.borda or m < 2:
@@ -157,7 +156,7 @@ def dummies_at(system: VotingSystem) -> Fraction | None:
     votes = system.votes
     distances = [distance_limit(limit) for limit in votes.limits if limit.measured is not None]  # dummies: no lie pays
     known = [d for d in distances if d is not None]
-    farthest, m = unanimous_distance(system), len(votes.alternatives)
+    farthest, m = unanimous_distance(system), votes.ballots.size
     if not known or len(known) < len(distances) or min(known) >= farthest:
         return None
     d = max(min(known), Fraction(0))
@@ -171,7 +170,7 @@ def truthful_epsilon(system: VotingSystem) -> VotingBound | None:
     """
     votes = system.votes
     asked = any(limit.measured is None and limit.bound == 0 for limit in votes.limits)
-    known = asked and votes.ballots.kind == "first choice" and len(votes.alternatives) > 2
+    known = asked and votes.ballots.kind == "first choice" and votes.ballots.size > 2
     dummies = dummies_at(system) if known else None
     replaced = [p.task.moved for p in system.promises if p.epsilon is None and p.pure and not p.task.adding]
     if not dummies or not replaced:

@@ -37,11 +37,12 @@ from privspec.families.voting.plans import Figures, Judged, calibrated, forbidde
 from privspec.families.voting.profiles import Averages, Estimate, worst_case
 from privspec.families.voting.rules import DICTATOR, RULES, WITHOUT, Draw, Promise, VotingSystem, lower
 from privspec.kernel.laws.voting import DUMMY_VOTES, VOTING
+from privspec.kernel.voting import LISTED, Limit
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 from privspec.model.values import show
 from privspec.model.voting import Lottery
-from privspec.problem.voting import LISTED, Limit, beside
+from privspec.problem.voting import beside, compared_name
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,7 +90,7 @@ class ChosenRule:
             "accuracy": accuracy_json((limit.line, limit.text, found.value, limit.bound) for limit, found in limits),
             "claims": {} if self.bound is None else {"bound": self.bound.witness},
             "remarks": {
-                "compared": votes.compared_name,
+                "compared": compared_name(votes),
                 "properties": [one.to_json() for one in self._taken.properties(task)],
                 "figures": {} if self.chosen.figures is None else figures_json(self.chosen.figures),
                 "paper": remarks(self.system, self._taken),
@@ -139,7 +140,7 @@ class ChosenRule:
             "ballots": votes.ballots.kind,
             "places": votes.ballots.places,
             "points": votes.ballots.counted,
-            "alternatives": list(votes.alternatives),
+            "alternatives": list(votes.ballots.alternatives),
             "voters": None if votes.secret else votes.voters,
             "leaves_out": all(promise.task.adding for promise in system.promises),
             "rounds": rounds,
@@ -397,7 +398,7 @@ class Voting:
 
     def size(self, system: VotingSystem) -> int:
         """Alternatives."""
-        return len(system.votes.alternatives)
+        return system.votes.ballots.size
 
 
 def chosen_rule(model: Model, system: VotingSystem, settings: Settings) -> ChosenRule | Infeasible:

@@ -169,7 +169,7 @@ def remarks(system: VotingSystem, draw: Draw) -> list[dict[str, Any]]:
     """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
     if draw.family != DICTATOR.family or system.votes.ballots.borda:
         return []
-    dummies, m, voters = draw.number, len(system.votes.alternatives), system.votes.voters
+    dummies, m, voters = draw.number, system.votes.ballots.size, system.votes.voters
     every = 1 + 1 / dummies
     if not system.votes.secret:
         if dummies != 1:

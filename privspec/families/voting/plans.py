@@ -11,10 +11,10 @@ from privspec.core.records import dataclass, replace
 from privspec.families.voting.profiles import Averages, Estimate, rule_of, worst_case
 from privspec.families.voting.rules import WITHOUT, Draw, Promise, Property, Rule, VotingSystem
 from privspec.kernel.laws.voting import DUMMY_VOTES, OFF, Scores
-from privspec.kernel.voting import Total
+from privspec.kernel.voting import Limit, Total
 from privspec.model.values import show
 from privspec.model.voting import Lottery
-from privspec.problem.voting import Costs, Limit, beside
+from privspec.problem.voting import Costs, beside, compared
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
 
@@ -59,7 +59,7 @@ class _Lie:
 
 def _lies(system: VotingSystem) -> Iterator[_Lie]:
     """For a few true orders: the second alternative comes first, or last, beside others who want another one first."""
-    m, others = len(system.votes.alternatives), system.votes.voters - 1
+    m, others = system.votes.ballots.size, system.votes.voters - 1
     if m < 2 or others < 1:
         return
     for order in dict.fromkeys((tuple(range(m)), tuple(range(m))[::-1], (m - 1, *range(m - 1)))):
@@ -186,7 +186,7 @@ def _averaged(system: VotingSystem) -> list[Costs]:
 
 def distortion(system: VotingSystem) -> Costs:
     """Total variation from the lottery without noise."""
-    return (beside("distance", system.votes.compared),)
+    return (beside("distance", compared(system.votes)),)
 
 
 def _limit(system: VotingSystem, draw: Draw, limit: Limit, means: dict[Costs, Estimate]) -> Estimate:

@@ -33,7 +33,7 @@ from privspec.kernel.laws.voting import (
     Winner,
 )
 from privspec.kernel.measures import PURE
-from privspec.kernel.voting import Choice, Total
+from privspec.kernel.voting import Choice, Total, Vote
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import Symbol, show
@@ -46,7 +46,7 @@ from privspec.model.voting import (
     scores,
 )
 from privspec.problem.elaborate import obligation_of
-from privspec.problem.voting import Votes, block_of
+from privspec.problem.voting import block_of, points_of
 
 # --- What may be kept
 
@@ -536,7 +536,7 @@ class VotingSystem:
     """
 
     model: Model
-    votes: Votes
+    votes: Vote
     promises: tuple[Promise, ...]
 
     @property
@@ -593,6 +593,6 @@ def lower(model: Model) -> VotingSystem:
         asked = obligation_of(model, line)
         amount = dict(asked.measure.amounts)["epsilon"]
         adding, group = asked.units[0].adding, votes.group(asked)
-        task = VotingTask(votes.points, votes.public_voters, adding, group, votes.ballots.whole)
+        task = VotingTask(points_of(votes.ballots), votes.public_voters, adding, group, votes.ballots.whole)
         promises.append(Promise(i, line, asked, task, amount if isinstance(amount, Fraction) else None))
     return VotingSystem(model, votes, tuple(promises))

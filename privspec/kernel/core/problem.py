@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import Any
 
 from flint import arb, ctx
 
@@ -175,7 +176,7 @@ class View:
     wrt: tuple[str, ...]
     neighbours: str
     units: tuple[Unit, ...]
-    difference: JsonNode
+    difference: Any
     together: bool | None = None
 
     def __post_init__(self) -> None:
@@ -198,8 +199,18 @@ class View:
 
 
 @frozen
+class Computed:
+    """An output that is computed from released ones and public values alone: whoever sees those may know it."""
+
+    name: str
+    sources: tuple[str, ...]
+    text: str
+    line: int
+
+
+@frozen
 class Frame:
-    """A problem, its blocks and what is computed from their outputs unread."""
+    """A problem; its blocks are read by the rules of their form."""
 
     format: str
     elaborator: str
@@ -209,8 +220,8 @@ class Frame:
     public: tuple[PublicValue, ...]
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
-    blocks: tuple[JsonNode, ...]
-    computed: JsonNode | None = None
+    blocks: tuple[Any, ...]
+    computed: tuple[Computed, ...] = ()
 
     def __post_init__(self) -> None:
         names = {one.name for one in self.data}
@@ -323,7 +334,8 @@ class PlanUnderCheck:
 
     @property
     def block(self) -> JsonNode:
-        return self.frame.blocks[0]
+        found: JsonNode = self.frame.blocks[0]
+        return found
 
     def says(self, name: str, holds: bool, text: str, item: int | None = None, *, derived: bool = True) -> None:
         """A claim was judged; `derived`: its figures were derived again, and not only read."""

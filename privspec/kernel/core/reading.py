@@ -241,6 +241,7 @@ Positive = int
 Size = Fraction
 PLAIN = {
     "JsonNode": lambda item: item,
+    "Any": lambda item: item,
     "object": lambda item: item.value,
     "str": JsonNode.text,
     "int": JsonNode.integer,
@@ -253,6 +254,8 @@ PLAIN = {
     "Wholes": wholes,
 }
 """How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more.
+
+`Any` is read later, by rules of its own: a `JsonNode` until then, and an object of its type where it is written.
 
 A module says under READERS how its own words are read: by a function, or by the word under each key of an object, or
 of each entry of a list, that is read as a tuple; and under WORDS which words a text may be, by class and field.
@@ -294,7 +297,8 @@ def read(kind: type[T], item: JsonNode) -> T:
     for one, part in zip(own, parts, strict=True):
         if known := words.get(f"{kind.__name__}.{one.name}"):
             part.one_of(*known)
-        values.append(typed(str(one.type), part, kind.__module__))
+        left_out = part.absent and one.default is not MISSING and one.type != "JsonNode"
+        values.append(one.default if left_out else typed(str(one.type), part, kind.__module__))
     try:
         return kind(*values)
     except Refused as reason:
