@@ -98,7 +98,7 @@ def elaborate(model: Model) -> Problem:
             obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
             views=() if model.open else views_of(model),
             blocks=(block_of(model),),
-            computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed) or None,
+            computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed),
         )
         if not model.open and not model.chosen:
             cut_of(model, found)  # a law that says nothing of the error is refused
