@@ -27,7 +27,7 @@ from privspec.explain.curves import (
     curve_of,
 )
 from privspec.explain.document import Block, IconArray, IconRow, Note, Paragraph, Sentence, SpecLine, Table, table
-from privspec.explain.messages import phrase, section, sentences
+from privspec.explain.messages import known, phrase, sentences
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded, ungrouped, unit_words
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.measures import BY_PERSON, Measure
@@ -352,8 +352,7 @@ class Question:
     def text(self, name: str) -> str:
         """Its words of that name, or those of all questions."""
         own = f"questions.{self.kind}.{name}"
-        known = any(one.key == own for one in section(f"questions.{self.kind}"))
-        return phrase(own if known else f"questions.any.{name}", self.values)
+        return phrase(own if known(own) else f"questions.any.{name}", self.values)
 
     @property
     def heading(self) -> str:

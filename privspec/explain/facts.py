@@ -22,21 +22,18 @@ from privspec.explain.document import (
     Accuracy,
     Because,
     Block,
-    Judged,
     Points,
     Section,
     Sentence,
     SpecLine,
     Table,
-    proved,
     sections,
     table,
 )
-from privspec.explain.messages import phrase, phrases, said, sentences, source
+from privspec.explain.messages import known, phrase, phrases, said, say, sentences, source
 from privspec.explain.messages import section as section_of
 from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
-from privspec.model.reports import listing
 from privspec.stated import Stated, parse_exact
 
 if TYPE_CHECKING:
@@ -371,8 +368,13 @@ class MechanismFact(ABC):
     """Whether its expected error is that of chance alone, at data that fit."""
 
     def label(self, name: str) -> str:
-        """A label of its page: "drawn", "subject" ..; messages/additive.toml says what each of them is."""
-        return phrase(f"{self.page}.labels.{name}")
+        """A label of its page: "drawn", "subject" ..; messages/shared.toml says what each of them is."""
+        return phrase(next(filter(known, (f"{file}.labels.{name}" for file in self._files))))
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """The message files that speak of it, its own first."""
+        return self.page, self.kin or self.page, "shared"
 
     @property
     def entry(self) -> Because:
@@ -471,8 +473,8 @@ class MechanismFact(ABC):
         return self.values(facts), self, facts
 
     def _at(self, section: str) -> str:
-        own = f"{self.page}.{section}"
-        return own if section_of(own) or not self.kin else f"{self.kin}.{section}"
+        own, *others = (f"{file}.{section}" for file in self._files)
+        return next(filter(section_of, (own, *others)), own)
 
     def _phrases(self, section: str, facts: Facts, **given: object) -> Rows:
         return phrases(self._at(section), given, *self._of(facts))
@@ -522,7 +524,7 @@ class MechanismFact(ABC):
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         """What is drawn, for engineers."""
-        return list(self._sentences("engineer", facts, goes=self.drawn(facts)))
+        return list(self._sentences("engineer", facts, what=self.label("drawn"), goes=self.drawn(facts)))
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         """What is drawn, in figures and drawings, and what it was compared with."""
@@ -604,14 +606,15 @@ class ChosenNumber:
     def sentence(self) -> Sentence:
         """For auditors and engineers, exactly where that is short."""
         short = len(self.exactly) <= 24 and self.exactly != self.value.text
-        exactly = f" (exactly {self.exactly})" if short else ""
-        return proved(f"The solver chose {self}{exactly}{standing(self.lines)}.", *self.lines[:1], Judged("choices"))
+        exactly = phrase("shared.standing.exactly", exactly=self.exactly) if short else ""
+        given = {"line": self.lines[:1], "standing": standing(self.lines)}
+        return say("shared.chosen.number", given, number=str(self), exactly=exactly)
 
 
 def standing(lines: tuple[SpecLine, ...]) -> str:
     """Where a number stands, behind a comma; empty where no line is known."""
-    numbers = [str(line.number) for line in lines]
-    return f", which stands in line{'s' if len(numbers) > 1 else ''} {listing(numbers)}" if numbers else ""
+    numbers = [line.number for line in lines]
+    return phrase("shared.standing.lines", lines=lines, numbers=numbers) if lines else ""
 
 
 def chosen_numbers(plan: Stated, where: Context) -> tuple[ChosenNumber, ...]:

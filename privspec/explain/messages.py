@@ -216,11 +216,14 @@ def section(key: str) -> tuple[Message, ...]:
 
 def message(key: str) -> Message:
     """One message: "keys.public.listed"."""
-    place, _, _ = key.rpartition(".")
-    found = next((one for one in section(place) if one.key == key), None)
-    if found is None:
+    if not known(key):
         raise MessageError(f"there is no message {key}")
-    return found
+    return next(one for one in section(key.rpartition(".")[0]) if one.key == key)
+
+
+def known(key: str) -> bool:
+    """Whether there is such a message."""
+    return any(one.key == key for one in section(key.rpartition(".")[0]))
 
 
 def said(key: str, *of: object, **given: object) -> Iterator[tuple[Message, Sentence]]:

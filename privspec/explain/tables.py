@@ -33,7 +33,7 @@ from privspec.explain.facts import (
     given,
     standing,
 )
-from privspec.explain.messages import phrase, plotted, tabled
+from privspec.explain.messages import phrase, plotted, say, tabled
 from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts, spoken
 from privspec.explain.quantities import DOWN, UP, Quantity, count, known, rounded
 from privspec.explain.rule_comparison import comparison, rounds_fact
@@ -73,32 +73,29 @@ class ChosenLaw:
     def __str__(self) -> str:
         """In a line: its masses where they are few, else its mean."""
         if len(self.masses) <= FEW_MASSES:
-            return f"{self.name} is {listing(self._listed)}"
-        mean = f", mean {self.mean}" if self.mean is not None else ""
-        return f"{self.name} spread over {len(self.masses)} of {self.values} values{mean}"
+            return phrase("shared.law.few", {"masses": self._listed}, self)
+        given = {"shown": len(self.masses), "mean": self._mean("mean_in_short")}
+        return phrase("shared.law.many", given, self)
 
     @property
     def _listed(self) -> list[str]:
-        return [f"{label} with probability {mass}" for label, mass in self.masses]
+        return [phrase("shared.law.mass", label=label, mass=mass) for label, mass in self.masses]
+
+    def _mean(self, key: str) -> str:
+        return "" if self.mean is None else phrase(f"shared.law.{key}", self)
 
     def sentence(self) -> Sentence:
         """For auditors."""
         shown, left = self._listed[:MOST_MASSES], len(self.masses) - MOST_MASSES
-        masses = listing(shown) if left <= 0 else f"{', '.join(shown)} and {left} more values"
-        traces = f", all other values together {self.traces}" if self.traces else ""
-        mean = f" Its mean is {self.mean}." if self.mean is not None else ""
-        return proved(
-            f"The solver chose the law {self.name}{standing(self.lines)}: {masses}{traces}.{mean} It is public and "
-            "depends on nobody's data.",
-            *self.lines[:1],
-            Judged("choices"),
-        )
+        more = phrase("shared.law.more", shown=", ".join(shown), left=left) if left > 0 else shown
+        rest = phrase("shared.law.traces", self) if self.traces else ""
+        given = {"line": self.lines[:1], "standing": standing(self.lines), "mean": self._mean("mean")}
+        return say("shared.chosen.law", {"masses": more, "rest": rest}, given, self)
 
     def table(self) -> Table:
         """For engineers."""
-        rows = [*self.masses, *([("all others together", self.traces)] if self.traces else [])]
-        mean = f"; mean {self.mean}" if self.mean is not None else ""
-        return table(f"The law {self.name} that the solver chose{mean}", "Value | Probability", rows, 1)
+        rows = [*self.masses, *([(phrase("shared.law.others"), self.traces)] if self.traces else [])]
+        return tabled("shared.law", rows, 1, name=self.name, mean=self._mean("mean_of_table"))
 
 
 @dataclass(frozen=True, slots=True)
