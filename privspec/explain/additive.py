@@ -18,7 +18,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.explain import drawing
 from privspec.explain.curves import GaussianCurve, RenyiCurve
-from privspec.explain.document import Accuracy, Block, Note, Plot, Sentence, SpecLine, table
+from privspec.explain.document import Accuracy, Block, Note, Plot, Sentence, SpecLine
 from privspec.explain.facts import (
     AddedNoise,
     ChosenNumber,
@@ -30,7 +30,7 @@ from privspec.explain.facts import (
     given,
     randomness,
 )
-from privspec.explain.messages import phrase, plotted
+from privspec.explain.messages import phrase, plotted, tabled
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law, by_shape, laws
@@ -92,6 +92,11 @@ class SiteFact:
     least: Quantity
     largest: Quantity
     deviations: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """Its law, and whether its coordinates are drawn together."""
+        return phrase("additive.drawn_at.law", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,26 +243,14 @@ class AdditiveNoise(AddedNoise):
         return *self._sentences("auditor", facts), *numbers, *randomness(self.run_note), *more
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        caption = "Noise in the released numbers, in units of the output (claim loss)"
-        header = "Output | Numbers | Root mean square | Least | Largest | Without noise"
-        rows = [(o.name, o.size, o.typical, o.least, o.largest, o.without_noise) for o in self.outputs]
-        return (table(caption, header, rows or [("not stated in the plan", *[None] * 5)], *range(1, 6)),)
+        return (tabled("additive.released", self.outputs),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         return [*AddedNoise.engineer_points(self, facts), *(number.sentence() for number in self.numbers)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        rows = [
-            (s.at, f"{s.law}{', correlated' * s.correlated}", s.coordinates, s.typical, s.least, s.largest)
-            for s in self.sites
-        ]
-        caption, header = (
-            "Standard deviation of the noise by site",
-            "Site | Law | Coordinates | Root mean square | Least",
-        )
-        found = table(caption, f"{header} | Largest", rows or [("not stated in the plan", *[None] * 5)], *range(2, 6))
         plot = noise_plot(self.sites)
-        return [found, *((plot,) if plot else ())]
+        return [tabled("additive.drawn_at", self.sites), *((plot,) if plot else ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +330,6 @@ def noise_plot(known: Sequence[SiteFact]) -> Plot | None:
         "plots.noise",
         lambda: drawing.bar_chart(panels, *words),
         rows,
-        2,
         sites=[s.at for s in sites],
         widest=max(sites, key=lambda s: s.largest.value),
         grouped="".join(notes),

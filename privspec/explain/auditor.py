@@ -184,7 +184,7 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
         plot = tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
         if fact.posteriors:
-            blocks.append(tabled("auditor.posteriors", fact.posteriors, 0, 1, sure=fact.question.text("sure")))
+            blocks.append(tabled("auditor.posteriors", fact.posteriors, sure=fact.question.text("sure")))
     return tuple(blocks)
 
 
@@ -228,9 +228,8 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         "plots.tradeoff",
         lambda: drawing.line_chart([*lines, blind], [mark], *fact.question.axes, title=title, shares=True),
         rows,
-        *range(1 + len(curves)),
         name=f"tradeoff{number}",
-        columns=[phrase("plots.tradeoff.column", label=label) for label in curves],
+        more=[phrase("plots.tradeoff.column", label=label) for label in curves],
         head=f"{title}. " if title else "",
         scope=phrase("plots.tradeoff.scope", scope=scope) if scope else "",
         sentence=claim.sentence,
@@ -324,8 +323,8 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
             for known in (fact.repeats, fact.groups)
         )
         if repeats:
-            blocks.append(tabled("auditor.repeats", repeats, *range(3), line=line, scope=fact.question.scope))
+            blocks.append(tabled("auditor.repeats", repeats, line=line, scope=fact.question.scope))
         if groups and fact.claim.relation.single:
             names = {"plural": plural, "plural_title": plural.capitalize()}
-            blocks.append(tabled("auditor.groups", groups, *range(3), line=line, **names))
+            blocks.append(tabled("auditor.groups", groups, line=line, **names))
     return (*blocks, Points(sentences("auditor.composition")))

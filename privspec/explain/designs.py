@@ -31,6 +31,11 @@ class AlternativeTotal:
     lost: Quantity | None = None
 
     @property
+    def part(self) -> str:
+        """Whether it is the one of the plan."""
+        return phrase("designs.alternatives.chosen") if self.chosen else ""
+
+    @property
     def sum_words(self) -> str:
         """The sum; where there is no plan, what it cannot be below if that is known."""
         if self.total is not None:
@@ -147,10 +152,9 @@ def _for_the_public(design: DesignFact) -> tuple[Section, ...]:
 def _blocks(design: DesignFact) -> list[Block]:
     without = tuple(say("designs.without.plan", one) for one in _without(design))
     listed = _best_first(design)[:MOST_SHOWN]
-    rows = ((one.name, one.loss, one.cost, one.sum_words, one.least, "chosen" if one.chosen else "") for one in listed)
     more = len(design.alternatives) - len(listed)
     rest = phrase("designs.alternatives.rest", listed=MOST_SHOWN, more=more) if more else ""
-    twin = tabled("designs.alternatives", rows, 1, 2, 3, 4, rest=rest)
+    twin = tabled("designs.alternatives", listed, rest=rest)
     plot = _plot(listed, twin, design)
     return [Paragraph((*sentences("designs.chosen", design), *without)), twin if plot is None else plot]
 

@@ -103,16 +103,12 @@ def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
         rows.append((fact.claim.sentence, figure, *odds, fact.claim.line.number))
         plot = tradeoff_plot(facts, fact, number)
         found += [plot] if plot else []
-    classic = tuple(
-        (c.epsilon, c.delta, c.classic, c.needed, c.ratio, c.true_delta, c.enough)
-        for fact in facts.claims
-        if (c := fact.calibration) is not None
-    )
+    classic = [fact.calibration for fact in facts.claims if fact.calibration is not None]
     return (
-        tabled("engineer.guarantees", rows, 3, 4),
+        tabled("engineer.guarantees", rows),
         *found,
         *(block for fact in facts.claims for block in fact.question.details()),
-        *((tabled("engineer.calibrations", classic, *range(6)),) if classic else ()),
+        *((tabled("engineer.calibrations", classic),) if classic else ()),
     )
 
 
@@ -126,8 +122,6 @@ def frontier_plot(frontier: Frontier) -> document.Plot:
         "plots.frontier",
         lambda: drawing.line_chart([line], marks, frontier.axis, phrase("plots.frontier.up")),
         ((p.parameter, p.loss, chosen * p.chosen) for p in points),
-        0,
-        1,
         axis=frontier.axis,
         law=frontier.law,
         first=points[0],
@@ -159,7 +153,6 @@ def alternatives_plot(facts: Facts) -> document.Plot | None:
         "plots.alternatives",
         lambda: drawing.row_chart(items, along, least),
         rows,
-        *range(1, 4),
         many=len(items),
         first=others[0].loss,
         last=others[-1].loss,

@@ -28,9 +28,8 @@ from privspec.explain.document import (
     SpecLine,
     Table,
     sections,
-    table,
 )
-from privspec.explain.messages import known, phrase, phrases, said, say, sentences, source
+from privspec.explain.messages import known, phrase, phrases, said, say, sentences, source, tabled
 from privspec.explain.messages import section as section_of
 from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
@@ -447,8 +446,7 @@ class MechanismFact(ABC):
 
     def ways(self, facts: Facts) -> Table:
         """The designs that were considered beside the one that was chosen."""
-        rows = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return table(self.label("compared"), self.label("ways"), rows, 1)
+        return tabled("shared.ways", facts.alternatives, caption=self.label("compared"), columns=self.label("ways"))
 
     def in_figures(self) -> list[Block]:
         """What is drawn, in figures."""
@@ -575,7 +573,7 @@ def given(names: Iterable[str]) -> str:
 def executed(facts: Facts, rows: Rows, *how: Sentence) -> tuple[Block, ...]:
     """What `privspec run` executes, item by item, with what the kernel derived of it, and in sentences."""
     derived = "Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"
-    return table("What `privspec run` executes", "Item | Value", (*rows, derived)), Points(how)
+    return tabled("shared.executed", (*rows, derived)), Points(how)
 
 
 def randomness(note: Because) -> tuple[Sentence, ...]:

@@ -272,27 +272,36 @@ def phrases(key: str, *of: object, **given: object) -> list[tuple[str, str]]:
     ]
 
 
-def tabled(key: str, rows: Iterable[Iterable[object]], *numeric: int, **given: object) -> Table:
-    """A table whose caption and columns are phrases of a section: "caption", and "columns" divided by " | "."""
-    return table(phrase(f"{key}.caption", given), phrase(f"{key}.columns", given), rows, *numeric)
+def tabled(key: str, rows: Iterable[Any], more: Iterable[str] = (), **given: object) -> Table:
+    """A table whose caption and columns are phrases of a section: "caption", and "columns" divided by bars.
+
+    A column of figures is marked "#". Where the section has a "row", rows are things, and it names the values that
+    their cells are; "none" is what the first cell says where there are none. Further columns are `more`.
+    """
+    titles = [*phrase(f"{key}.columns", given).split(" | "), *more]
+    if known(f"{key}.row"):
+        paths = message(f"{key}.row").text.split(" | ")
+        rows = [[_value(path, (thing,)) for path in paths] for thing in rows]
+        if not rows and known(f"{key}.none"):
+            rows = [(phrase(f"{key}.none"), *[None] * (len(titles) - 1))]
+    numeric = (place for place, title in enumerate(titles) if title.startswith("#"))
+    return table(phrase(f"{key}.caption", given), [title.removeprefix("#") for title in titles], rows, *numeric)
 
 
 def plotted(
     key: str,
     draw: Callable[[], str],
-    rows: Iterable[Iterable[object]],
-    *numeric: int,
+    rows: Iterable[Any],
     name: str = "",
-    columns: Iterable[str] = (),
+    more: Iterable[str] = (),
     **given: object,
 ) -> Plot:
-    """A picture with the words of a section: "alt", what stands "below", and "caption" and "columns" of its numbers.
+    """A picture with the words of a section: "alt", what stands "below", and those of the table of its numbers.
 
-    Args: name, if it is not that of the section; columns, those that follow the ones that the section names.
+    Args: name, if it is not that of the section; more columns.
     """
-    alt, below, caption, header = (phrase(f"{key}.{one}", given) for one in ("alt", "below", "caption", "columns"))
-    twin = table(caption, (*header.split(" | "), *columns), rows, *numeric)
-    return Plot(name or key.rpartition(".")[2], draw, alt, below, twin)
+    twin = tabled(key, rows, more, **given)
+    return Plot(name or key.rpartition(".")[2], draw, phrase(f"{key}.alt", given), phrase(f"{key}.below", given), twin)
 
 
 def titled(key: str, **blocks: Iterable[Block | None]) -> Iterator[Section]:

@@ -114,7 +114,7 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
     if fact.remarks:
         rows = [(r.quantity, r.says or "none", r.holds or "none") for r in fact.remarks]
         texts = (r.text.removesuffix(".") for r in fact.remarks if r.text)
-        blocks.append(tabled("paper.remarks", rows, 1, 2))
+        blocks.append(tabled("paper.remarks", rows))
         blocks.append(Points(tuple(say("paper.remark.text", text=text, note=note) for text in texts)))
     if fact.one is not None:
         given: dict[str, object] = {"note": note, "one_ratio": fact.one[0], "one_epsilon": fact.one[1]}
@@ -124,7 +124,7 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
         if fact.lemma and fact.false_at is not None:
             lemma = [(r.voters, r.says, r.holds, r.enough) for r in fact.lemma]
             every = phrase("paper.lemma.any"), phrase("paper.lemma.none"), fact.one[0], None
-            blocks.append(tabled("paper.lemma", (*lemma, every), 0, 1, 2))
+            blocks.append(tabled("paper.lemma", (*lemma, every)))
             given |= {"says": fact.false_at[0], "holds": fact.false_at[1]}
             blocks.append(Points(sentences("paper.method_2", given)))
         else:
@@ -209,7 +209,7 @@ def _conditions(firsts: tuple[int, ...]) -> tuple[Block, ...]:
     scopes = (_labelled("scope", name=_upper(r.condition.name), scope=_scope(r)) for _, r in found)
     exactly = (_exact(firsts, adding=adding) for adding in (True, False))
     points = Points((*scopes, *exactly))
-    return (tabled("paper.statements", rows, 3), points, Points(sentences("paper.no_guarantee")))
+    return (tabled("paper.statements", rows), points, Points(sentences("paper.no_guarantee")))
 
 
 def _scope(reading: Reading) -> str:

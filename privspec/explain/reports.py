@@ -291,7 +291,7 @@ def infeasible_page(plan: Stated, facts: Facts, reader: str) -> Document:
     where = facts.context
     because = tuple(where.line(c.line) for c in plan.conflicts) or (where.trust_because,)
     reason = sentences("infeasible.reason", because=because, reason=plan.reason.removesuffix("."))
-    conflicts = tabled("infeasible.lines", ((c.line, c.text) for c in plan.conflicts), 0)
+    conflicts = tabled("infeasible.lines", plan.conflicts)
     works = [(r.change, r.line or None, known(r.loss, LOSS_DIGITS) or "unknown") for r in plan.relaxations if r.works]
     none = [(phrase("infeasible.page.unknown"), None, None)]
     in_vain = [r for r in plan.relaxations if not r.works]
@@ -302,7 +302,7 @@ def infeasible_page(plan: Stated, facts: Facts, reader: str) -> Document:
     found = titled(
         "infeasible.headings",
         conflict=(Paragraph(reason), conflicts),
-        works=(tabled("infeasible.changes", works or none, 1, 2), Points(tried) if tried else None),
+        works=(tabled("infeasible.changes", works or none), Points(tried) if tried else None),
         # no guarantee, but true: of random dictatorship, the theorems of Torra 2019
         without_noise=(Points(theorems()),) if lot else (),
         nevertheless=(Points(true),) if true and not lot else (),

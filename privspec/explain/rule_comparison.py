@@ -100,7 +100,7 @@ class Comparison:
         )
         found = (*map(_property, self.properties), *reasons)
         return (
-            tabled("rules.figures", figures, *range(1, 6), compared=self.compared),
+            tabled("rules.figures", figures, compared=self.compared),
             tabled("rules.keeps", kept),
             *((Points(found),) if found else ()),
         )
@@ -200,7 +200,7 @@ class Rounds:
 
     def table(self) -> Table:
         """For auditors and engineers: epsilon of a voter, by rounds with them."""
-        return tabled("rules.taken", ((t.count, t.epsilon, t.odds.pair) for t in self.taken))
+        return tabled("rules.taken", self.taken)
 
     def points(self) -> tuple[Sentence, ...]:
         """How rounds add up, and who counts them."""

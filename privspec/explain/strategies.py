@@ -19,9 +19,9 @@ from privspec.explain import document
 from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact, behind
 from privspec.explain.claims import Question, of_entry, took_part
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine, table
+from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine
 from privspec.explain.facts import AddedNoise, MechanismFact, Moved, randomness
-from privspec.explain.messages import phrase, say
+from privspec.explain.messages import phrase, say, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, known, rounded
 from privspec.kernel.chains import ChainBlock, read_chain
 from privspec.kernel.core.reading import Grid
@@ -117,9 +117,7 @@ class TableNoise(CompactNoise):
 
 
 def _table(caption: str, first: str, ways: Iterable[Ways]) -> Block:
-    header = f"{first} | How many | Numbers | Root mean square | Least | Largest"
-    rows = [(str(one.columns), one.tables, one.numbers, one.typical, one.least, one.largest) for one in ways]
-    return table(caption, header, rows, *range(6))
+    return tabled("marginals.ways", ways, caption=caption, first=first)
 
 
 def table_noise(plan: Stated, where: Context) -> TableNoise:
@@ -238,8 +236,7 @@ class StreamNoise(CompactNoise):
         for length, size in zip(self.done.lengths, self.done.deviations, strict=True):
             rows.append((f"{start} to {start + length - 1}", count(length), rounded(float(size))))
             start += length
-        caption = "Standard deviation of the noise that is drawn"
-        return [table(caption, "Answers | Numbers | Deviation", rows, 1, 2), self.ways(facts)]
+        return [tabled("streams.drawn_at", rows), self.ways(facts)]
 
 
 def stream_noise(plan: Stated, where: Context) -> StreamNoise:
@@ -360,22 +357,20 @@ class SequenceFact(AddedNoise):
 
     def in_figures(self) -> list[Block]:
         states = self.sequence.states
+        columns = [f"#{state}" for state in states]
         found: list[Block] = []
         for number, law in enumerate(self.starts, 1):
-            rows = [(state, str(chance)) for state, chance in zip(states, law, strict=True)]
-            found.append(table(f"The first entry, law {number} (assumed)", "Value | Chance", rows, 1))
+            found.append(tabled("sequences.first", zip(states, law, strict=True), number=number))
         for number, step in enumerate(self.steps, 1):
-            after = [(before, *map(str, row)) for before, row in zip(states, step, strict=True)]
-            caption = f"Chances of an entry (column) after another (row), law {number} (assumed)"
-            found.append(table(caption, ("After", *states), after, *range(1, len(states) + 1)))
+            after = ((before, *row) for before, row in zip(states, step, strict=True))
+            found.append(tabled("sequences.after", after, columns, number=number))
         drawn = [
-            (f"{place}", ", ".join(f"{p + 1} is {s}" for p, s in zip(one.parents, before, strict=True)), *map(str, row))
+            (place, ", ".join(f"{p + 1} is {s}" for p, s in zip(one.parents, before, strict=True)), *row)
             for place, (one, rows) in enumerate(zip(self.sequence.network, self.network, strict=True), 1)
             for before, row in zip(product(states, repeat=len(one.parents)), rows, strict=True)
         ]
         if drawn:
-            header = ("Entry", "If entry", *states)
-            found.append(table("Chances of an entry (assumed)", header, drawn, *range(2, len(states) + 2)))
+            found.append(tabled("sequences.given", drawn, columns))
         return found
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
@@ -532,8 +527,9 @@ class StatisticFact(AddedNoise):
 
     def in_figures(self) -> list[Block]:
         rows = [(n.at, n.shape, key, value) for n in self.noise[:_LISTED] for key, value in n.parameters.items()]
-        more = f", the first {_LISTED} of {len(self.noise)} parties" if len(self.noise) > _LISTED else ""
-        return [table(f"Noise as executed (exact numbers){more}", "Site | Shape | Parameter | Value", rows)]
+        many = {"listed": _LISTED, "parties": len(self.noise)}
+        rest = phrase("statistics.drawn_at.rest", many) if len(self.noise) > _LISTED else ""
+        return [tabled("statistics.drawn_at", rows, rest=rest)]
 
 
 def _shape(name: str) -> tuple[str, ...]:

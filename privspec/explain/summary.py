@@ -161,8 +161,7 @@ def short_amounts(text: str) -> str:
 
 def accuracy_tables(facts: Facts) -> tuple[Block, ...]:
     """One table of all accuracy lines; none where the spec has no such line."""
-    rows = ((a.line.number, a.line.text, a.instances, a.asked, a.expected, a.used) for a in facts.accuracy)
-    return (tabled("summary.accuracy_lines", rows, 0, *range(2, 6)),) if facts.accuracy else ()
+    return (tabled("summary.accuracy_lines", facts.accuracy),) if facts.accuracy else ()
 
 
 def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
@@ -175,7 +174,7 @@ def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
         for fact in facts.fairness
     )
     found = tuple(sentence for fact in facts.fairness for sentence in sentences("summary.fairness", fact))
-    return tabled("summary.fairness_lines", rows, 0, 2, 3, 4), Points(found)
+    return tabled("summary.fairness_lines", rows), Points(found)
 
 
 def accuracy_words(facts: Facts) -> str:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
-from privspec.explain.document import Block, Note, Plot, Section, Sentence, Table, proved, table
+from privspec.explain.document import Block, Note, Plot, Section, Sentence, Table, proved
 from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, cut, rect, svg, tag, themed, way
 from privspec.explain.drawing import say as write
 from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, given
 from privspec.explain.graphs import observers
-from privspec.explain.messages import phrase, plotted, say
+from privspec.explain.messages import phrase, plotted, say, tabled
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
@@ -145,7 +145,7 @@ class SystemFact(MechanismFact):
             (_names(part), part.family, spent, part.loss and part.loss.value)
             for part, spent in zip(self.parts, self.spent, strict=True)
         )
-        return table("What each part spends (claim privacy)", "Outputs | Family | Spends | Loss", rows)
+        return tabled("system.spent", rows)
 
     def _each(self, blocks: Callable[[Facts], tuple[Block, ...]]) -> tuple[Block, ...]:
         return tuple(
@@ -157,10 +157,8 @@ class SystemFact(MechanismFact):
 
 def _other_splits(facts: Facts) -> Iterator[Table]:
     """What other ways to split the budget would cost, where some were compared."""
-    rows = [(one.name, one.loss, one.times) for one in facts.alternatives if one.admissible]
-    if rows:
-        caption = "What other splits would cost under the same lines, as the compiler reports it"
-        yield table(caption, "Split | Loss | Times this plan", rows, 1, 2)
+    if others := [one for one in facts.alternatives if one.admissible]:
+        yield tabled("system.splits", others)
 
 
 def _names(part: Facts) -> str:
@@ -270,7 +268,7 @@ def system_plot(parts: Sequence[PartOfPicture]) -> Plot:
     """The picture, with a table of what it shows."""
     rows = [(one.names, listing(one.inputs), one.noise, listing(one.seen_by), one.spends, one.alone) for one in parts]
     longest = phrase("plots.system.longest", max(parts, key=_bar)) if parts else phrase("plots.system.none")
-    return plotted("plots.system", lambda: draw(parts), rows, 5, many=len(parts), longest=longest)
+    return plotted("plots.system", lambda: draw(parts), rows, many=len(parts), longest=longest)
 
 
 def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]]) -> Iterator[Sentence]:

@@ -24,7 +24,6 @@ from privspec.explain.document import (
     Table,
     assumed,
     proved,
-    table,
 )
 from privspec.explain.facts import (
     ChosenNumber,
@@ -95,7 +94,7 @@ class ChosenLaw:
     def table(self) -> Table:
         """For engineers."""
         rows = [*self.masses, *([(phrase("shared.law.others"), self.traces)] if self.traces else [])]
-        return tabled("shared.law", rows, 1, name=self.name, mean=self._mean("mean_of_table"))
+        return tabled("shared.law", rows, name=self.name, mean=self._mean("mean_of_table"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +324,9 @@ class TableFact(MechanismFact):
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         rows = [(e.output, e.against, e.kind, str(e.figure)) for e in self.errors]
-        true = "probability of the true value, least and largest over the inputs"
-        rows += [(t.output, t.node, true, f"{t.least} to {t.largest}") for t in self.truths]
-        errors = table("Errors of what is drawn", "Output | Against | Measure | Figure", rows, 3)
+        true, span = "tables.errors.true", "tables.errors.span"
+        rows += [(t.output, t.node, phrase(true), phrase(span, t)) for t in self.truths]
+        errors = tabled("tables.errors", rows)
         return (*((errors,) if rows else ()), *self._rounds(), *(self.comparison.blocks() if self.comparison else ()))
 
     def _rounds(self) -> tuple[Block, ...]:
@@ -380,9 +379,8 @@ def heat_map(table: ProbabilityTable, name: str = "table") -> Plot:
         "plots.table",
         lambda: drawing.table_chart(table.shares, named, names, of, drawn),
         cells if size <= drawing.MOST_NUMBERS else (),
-        *range(1, 1 + len(names)),
         name=name,
-        columns=names,
+        more=[f"#{name}" for name in names],
         **given,
     )
     return whole if size <= drawing.MOST_NUMBERS else replace(whole, twin=_summed_up(table, of, drawn))
@@ -393,8 +391,7 @@ def _summed_up(table: ProbabilityTable, of: str, drawn: str) -> Table:
     true = [phrase("plots.rows.true")] if any(item.truth is not None for item in listed) else []
     rows = ((i.row, i.likeliest, i.probability, i.truth)[: 3 + len(true)] for i in listed)
     rest = phrase("plots.rows.rest", listed=len(listed), many=len(table.rows)) if len(listed) < len(table.rows) else ""
-    found = tabled("plots.rows", rows, *range(2, 3 + len(true)), of=of, drawn=drawn, rest=rest)
-    return replace(found, header=(*found.header, *true))
+    return tabled("plots.rows", rows, true, of=of, drawn=drawn, rest=rest)
 
 
 def plane_maps(table: ProbabilityTable) -> Plot | None:
@@ -415,7 +412,7 @@ def plane_maps(table: ProbabilityTable) -> Plot | None:
         ring = [float(np.interp(at[place, k], ends, np.arange(len(ends)))) for k, ends in enumerate((xs, ys))]
         maps.append(drawing.Map(f"{table.of[0]} = {name}", picture, (ring[0], ring[1])))
     places = [name for name, *_ in rows]
-    return plotted("plots.maps", lambda: drawing.map_chart(maps), rows, 2, places=places, many=len(places))
+    return plotted("plots.maps", lambda: drawing.map_chart(maps), rows, places=places, many=len(places))
 
 
 def spread_out(at: probabilities.Array, most: int) -> list[int]:

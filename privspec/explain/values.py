@@ -28,9 +28,9 @@ from privspec.explain.claims import (
 )
 from privspec.explain.context import REPORTED, Effects
 from privspec.explain.curves import EpsilonDeltaCurve
-from privspec.explain.document import Accuracy, Block, SpecLine, table
+from privspec.explain.document import Accuracy, Block, SpecLine
 from privspec.explain.facts import AddedNoise, MechanismFact
-from privspec.explain.messages import phrase, phrases
+from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
@@ -268,15 +268,14 @@ class CellFact(ValueFact):
 
     def in_figures(self) -> list[Block]:
         block = self.block
-        header = (f"{block.source} from", "to", *(str(exact(value)) for value in block.values))
         rows = [
             (*map(exact, ends), *(rounded(Fraction(chance, self.done.term.whole), 4) for chance in row))
             for ends, row in zip(pairwise(block.ends), self.done.term.rows, strict=True)
         ][:MOST_CELLS]
         left = len(self.done.term.rows) - len(rows)
-        more = f"; {left} further cells are in the plan" if left else ""
-        caption = f"Chances of each value of {block.output}{more}"
-        return [table(caption, header, rows, *range(len(header)))]
+        more = phrase("cells.chances.more", left=left) if left else ""
+        columns = [f"#{exact(value)}" for value in block.values]
+        return [tabled("cells.chances", rows, columns, block=block, rest=more)]
 
 
 # --- sets of values -------------------------------------------------------------------------------
@@ -361,7 +360,6 @@ class FrequencyFact(ValueFact):
 
     def in_figures(self) -> list[Block]:
         found = self.done
-        header = "Values in a report | Sent by | Count | Chance to be in a report | Variance of one report's estimate"
         rows = [
             (count(kind.subset), count(kind.block.count), of, rounded(chance, 6), rounded(variance, 6))
             for kind in found.kinds[:MOST_KINDS]
@@ -369,7 +367,7 @@ class FrequencyFact(ValueFact):
                 ("of the own value", "of any other value"), (kind.chance, kind.others), kind.variances(), strict=True
             )
         ]
-        return [table("What one report tells", header, rows, 0, 1, 3, 4)]
+        return [tabled("frequencies.chances", rows)]
 
     @property
     def largest(self) -> Quantity:
@@ -471,8 +469,7 @@ class KeyFact(ValueFact):
         places = [n for n in range(1, len(kept) + 1) if n % step == 0 or n in (1, len(kept))]
         chances = [Fraction(one, done.total) for one in done.steps]
         rows = [(count(n), rounded(kept[n - 1], 4), rounded(chances[n - 1], 4)) for n in places]
-        caption = f"Chance that a {self.key} is shown, by how many records have it"
-        return [table(caption, "Records | Shown | Threshold of so many", rows, 0, 1, 2)]
+        return [tabled("keys.chances", rows, what=self.key)]
 
 
 # --- selections -----------------------------------------------------------------------------------
