@@ -21,7 +21,7 @@ TOKENS = {
     "core": 12_480,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 78_434,
+    "explain": 78_202,
     "families": 195_733,
     "functions": 14_380,
     "kernel": 132_220,
