@@ -285,7 +285,7 @@ class TradeOff(Curved):
         """The best tests count values by falling p / q; all others mix them, and the curve of Gaussians is concave."""
         mu, power, size = ball(self.mu) / arb(2).sqrt(), 0, 0
         pairs = zip(p, q, strict=True)
-        for a, b in sorted(pairs, key=lambda one: Fraction(*one) if one[1] else Fraction(0), reverse=True):
+        for a, b in sorted(pairs, key=lambda one: Fraction(*one) if one[1] else ZERO, reverse=True):
             power, size = power + a, size + b
             most = arb(1) if size == whole else (ball(Fraction(2 * size, whole)).erfcinv() - mu).erfc() / 2
             if size and not ball(Fraction(power, whole)) <= most:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import ceil, floor
 
 from privspec.kernel.changes import Records
-from privspec.kernel.core.numbers import exp_up
+from privspec.kernel.core.numbers import ZERO, exp_up
 from privspec.kernel.core.problem import ContributionBound, PlanUnderCheck, Rules, Unit, read_guarantees, wrong_person
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.threshold import Normal, Threshold
@@ -113,7 +113,7 @@ class KeyBlock:
         if what.kind == "worst" or self.sizes is None:
             return what.weight * max([*errors, beyond])
         chances = self.sizes.rows[0][what.at_least - 1 :]
-        known = sum((c * e for c, e in zip(chances, errors, strict=False)), Fraction(0))
+        known = sum((c * e for c, e in zip(chances, errors, strict=False)), ZERO)
         return what.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
 
 
@@ -145,7 +145,7 @@ class Keys(OneOutput):
         """The error of hidden keys and of counts, by the law of sizes or at the worst size."""
         block, kept = self.block, self.kept()
         if not block.counts:
-            return block.averaged(what, [1 - chance for chance in kept], Fraction(0))
+            return block.averaged(what, [1 - chance for chance in kept], ZERO)
         power = 2 if what.error == "squared" else 1
         noise = accumulate(step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1))
         errors = [
@@ -187,7 +187,7 @@ def best_kept(epsilon: Fraction, delta: Fraction, most: int) -> list[Fraction]:
     It never shows a key that no record has, and one record more or less makes it at most
     min(e^epsilon p + delta, 1 - e^-epsilon (1 - p - delta), 1). At most so many, or until one is reached.
     """
-    ratio, found, unit = exp_up(epsilon), [Fraction(0)], Fraction(1, 2**FINE)
+    ratio, found, unit = exp_up(epsilon), [ZERO], Fraction(1, 2**FINE)
     while found[-1] < 1 and len(found) <= most:
         before = found[-1]
         after = min(ratio * before + delta, 1 - (1 - before - delta) / ratio, Fraction(1))
@@ -200,7 +200,7 @@ def least_loss(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> Fraction:
     most = MOST_STEPS if block.sizes is None else len(block.sizes.rows[0])
     kept = best_kept(epsilon, delta, max(most, block.at_least))
     power = {"missed": 0, "absolute": 1, "squared": 2}[block.error]
-    return block.averaged(block, [(1 - chance) * n**power for n, chance in enumerate(kept, 1)], Fraction(0))
+    return block.averaged(block, [(1 - chance) * n**power for n, chance in enumerate(kept, 1)], ZERO)
 
 
 Rows = dict[tuple[int, int], int]

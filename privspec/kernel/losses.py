@@ -250,24 +250,20 @@ class Loss:
             return self.delta
         if not self.factors:
             return self.delta + gaussian_delta_up(epsilon, self.mu_squared)
-        if len(self.factors) > PURE_PARTS:
-            raise Refused(f"more than {PURE_PARTS} parts share a line")
         if len(self.factors) == 1 and not self.mu_squared and isinstance(self.factors[0], FiniteLaws):
             return self.delta + self.factors[0].delta_up(epsilon)
+        return self.delta + self._of_factors(epsilon)
+
+    def _of_factors(self, epsilon: Fraction) -> Fraction:
+        """What noise and factors let through together at an epsilon, without the lump."""
+        if len(self.factors) > PURE_PARTS:
+            raise Refused(f"more than {PURE_PARTS} parts share a line")
         parts = [(PrivacyLoss(own=True, mu_squared=(self.mu_squared, ZERO)), 1)] * bool(self.mu_squared)
         for number, factor in enumerate(self.factors):
             one = factor.composed()
-            if one is None:
-                if pure is None:
-                    raise Refused("a ratio without limit")
-                one = response(pure[number])
-            parts.append((one, 1))
+            parts.append((response(self._epsilons()[number]) if one is None else one, 1))
         ends = delta_of(epsilon, parts)
-        if ends is not None:
-            return self.delta + ends[0]
-        if pure is None:
-            raise Refused("a ratio without limit")
-        return self.delta + delta_up(epsilon, self.mu_squared, pure)
+        return delta_up(epsilon, self.mu_squared, self._epsilons()) if ends is None else ends[0]
 
     def satisfies(self, condition: Condition) -> bool:
         """Whether it satisfies what a measure asks of two laws."""

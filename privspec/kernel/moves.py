@@ -24,6 +24,7 @@ def units_of(difference: Difference, places: Places | None = None) -> Units:
     if difference.apart is not None and len(difference.parts) > 1:
         raise Refused("has units in several inputs that change at distances from each other")
     parts, found = difference.parts, dict[tuple[Piece, ...], int]()
+    joined = any(part.middle for part in parts)
     runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
     while any(runs):
         step, unit = min(run[-1][1] for run in runs if run), tuple[Piece, ...]()
@@ -32,7 +33,7 @@ def units_of(difference: Difference, places: Places | None = None) -> Units:
             unit += moved
             if count > step:
                 run.append((moved, count - step))
-        unit = _as_one(unit)
+        unit = _as_one(unit) if joined else unit
         found[unit] = found.get(unit, 0) + step
     count = min(difference.count, sum(found.values()))
     return Units(tuple(found.items()), count, difference.apart, bool(difference.exactly))

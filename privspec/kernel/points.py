@@ -12,7 +12,7 @@ from math import prod
 from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change
-from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import AskedMeasure, Guarantee, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
@@ -159,7 +159,7 @@ def moment(norm: str, size: int, error: Error) -> arb | None:
         ("l1", "l2", 2): Fraction(2 * d),
         ("linf", "l2", 2): Fraction(d * (d + 1) * (d + 2), 3),
         ("linf", "l1", 1): Fraction(d * (d + 1), 2),
-        ("l1", "linf", 1): sum((Fraction(1, k) for k in range(1, d + 1)), Fraction(0)),
+        ("l1", "linf", 1): sum((Fraction(1, k) for k in range(1, d + 1)), ZERO),
     }
     if error.power == 1 and (norm == error.norm or d == 1):
         return arb(d)
@@ -192,7 +192,7 @@ def reach_of(points: Points, norm: str, probability: Fraction) -> Fraction | Non
     if norm != points.norm and size > 1:
         return None
     with ctx.workprec(PRECISION):
-        low, high = Fraction(0), Fraction(1)
+        low, high = ZERO, Fraction(1)
         while not ball(high).gamma_upper(arb(size), 1) <= ball(1 - probability):
             low, high = high, 2 * high
         for _ in range(QUANTILE_BITS):
@@ -223,7 +223,7 @@ def least_loss(block: PointBlock, metric: str, epsilon: Fraction) -> Fraction:
         radius = d / far if error.power == 1 else d * (d + 1) / far**2
         alone = {("l2", 2): 2 * d, ("l1", 1): d}.get((error.norm, error.power), 0)
         found = radius.max(arb(alone)) / ball(epsilon) ** error.power
-        return max(end((ball(error.weight) * found).lower()), Fraction(0))
+        return max(end((ball(error.weight) * found).lower()), ZERO)
 
 
 def units_of(block: PointBlock) -> str:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.kernel.changes import Change
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, notes_of
 from privspec.kernel.core.reading import frozen
 from privspec.kernel.divergences import Composed
@@ -71,7 +72,7 @@ class Verdict:
 
     def largest(self, keys: tuple[str, ...]) -> Amounts:
         """The largest of some figures of all changes."""
-        return {key: max((one.figure(key) for one in self.losses), default=Fraction(0)) for key in keys}
+        return {key: max((one.figure(key) for one in self.losses), default=ZERO) for key in keys}
 
 
 Read = tuple[Term, list[Line]]
@@ -88,7 +89,7 @@ def promised(case: PlanUnderCheck) -> Read:
 def epsilon_of(term: Term, change: Change) -> Fraction | None:
     """At least the epsilon of all that a term shows, on a change; None where it has no limit."""
     pure = derive(term, term.outputs, change).loss.epsilons()
-    return None if pure is None else sum(pure, Fraction(0))
+    return None if pure is None else sum(pure, ZERO)
 
 
 def verdict(term: Term, line: Line) -> Verdict:

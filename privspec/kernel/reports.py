@@ -19,7 +19,7 @@ from math import prod
 from typing import Any
 
 from privspec.kernel.changes import Anything, Rows
-from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
+from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.core.tables import table_of
@@ -61,7 +61,7 @@ class ReportRules(Rules):
         kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
         if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
             return None
-        return {"epsilon": epsilon, "delta": Fraction(0)}
+        return {"epsilon": epsilon, "delta": ZERO}
 
 
 def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
@@ -192,11 +192,11 @@ def lower_bound(block: CellBlock, epsilon: Fraction, witness: JsonNode) -> Fract
             [(low * a + high * b) / whole for a, b in zip(errors[cell], errors[cell + 1], strict=True)]
             for cell, (low, high) in enumerate(weights)
         ]
-    reduced = [Fraction(0)] * len(block.values)
+    reduced = [ZERO] * len(block.values)
     for row, multiplier in zip(costs, multipliers, strict=True):
         for y, cost in enumerate(row):
             reduced[y] += (cost - multiplier) * (1 if cost >= multiplier else ratio)
-    return block.weight * (sum(multipliers, Fraction(0)) + min(min(reduced), Fraction(0)))
+    return block.weight * (sum(multipliers, ZERO) + min(min(reduced), ZERO))
 
 
 def units_of_cells(block: CellBlock) -> str:
@@ -344,7 +344,7 @@ class Frequencies(OneOutput):
 
     def error(self, weight: Fraction) -> Fraction:
         """The expected sum of the squared errors of what is released, times a weight: reports are independent."""
-        return sum((kind.error(weight) for kind in self.kinds), Fraction(0))
+        return sum((kind.error(weight) for kind in self.kinds), ZERO)
 
     @property
     def term(self) -> Pick:
@@ -402,18 +402,18 @@ def least_of_all(block: FrequencyBlock, limits: list[Fraction]) -> Fraction:
     counted = dict[Fraction, int]()
     for one in limits:
         counted[one] = counted.get(one, 0) + 1
-    return sum((least_loss(replace(block, count=count), one) for one, count in counted.items()), Fraction(0))
+    return sum((least_loss(replace(block, count=count), one) for one, count in counted.items()), ZERO)
 
 
 def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
     """At most the loss of any unbiased estimate from reports, each epsilon-DP and drawn by one party alone."""
     if epsilon > LARGEST_LOG:
-        return Fraction(0)
+        return ZERO
     k, ratio = block.told, exp_up(epsilon)
     if ratio <= 1:
         raise Refused("asks for reports that tell nothing")
     each = Fraction((k - 1) ** 2) / information(k, best_subset(k, ratio), ratio) - Fraction(k - 1, k)
-    return max(block.summed(each), Fraction(0))
+    return max(block.summed(each), ZERO)
 
 
 def _limits(asked: AskedMeasure) -> list[Fraction]:

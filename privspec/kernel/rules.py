@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import NoisyView
 from privspec.kernel.losses import FiniteLaws, Loss, Response
@@ -200,8 +201,8 @@ def independent(term: Independent, seen: Seen, parts: tuple[Theorem, ...]) -> Th
         if not plain or (one.seen and moved and condition not in seen):
             raise Refused("shows by running at all what is not said to be seen")
     factors = tuple(factor for one in parts for factor in one.loss.factors)
-    mu_squared = sum((one.loss.mu_squared for one in parts), Fraction(0))
-    delta = sum((one.loss.delta for one in parts), Fraction(0))
+    mu_squared = sum((one.loss.mu_squared for one in parts), ZERO)
+    delta = sum((one.loss.delta for one in parts), ZERO)
     return Theorem(_RULE, term, seen, tuple(one.change for one in parts), Loss(mu_squared, factors, delta))
 
 
@@ -214,8 +215,8 @@ def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
     view = NoisyView(term.strategy, tuple(rows), term.strategy.chosen(rows), term.lattice)
     if inverse is None:
         return view
-    shown = [matrix for name, matrix in term.shows if name in seen]
-    if not term.mixed or not term.law.spherical or seen >= term.outputs:
+    shown = term.shown(seen)
+    if not term.mixed or not term.law.spherical or shown is None or seen >= term.outputs:
         raise Refused("is given for a view that is no mixture")
     mixture, slack = term.strategy.mixture(shown, inverse)
     return replace(view, seen=mixture, slack=slack)

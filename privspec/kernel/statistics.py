@@ -8,6 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.changes import OfParty
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.laws.statistics import (
@@ -212,7 +213,7 @@ class Statistics(Rules):
         for one in read_guarantees(case.guarantees, case.frame):
             lines.append(_promised(run, one))
             found, figure = verdict(run.term, lines[-1]), run.figure
-            most, said = found.largest((figure,))[figure], one.achieved.get(figure, Fraction(0))
+            most, said = found.largest((figure,))[figure], one.achieved.get(figure, ZERO)
             tail = "" if found.holds else f"; the plan states {figure} {float(said):.8g}, or other lemmas"
             text = f"{run.block.output}, {one.obligation.neighbours}: {figure} {float(most):.8g} by the lemmas "
             lemmas = ", ".join(run.term.law.notes[1:-1])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from privspec.kernel.core.reading import Refused, frozen
 
 if TYPE_CHECKING:
-    from flint import fmpq_mat
+    from flint import fmpq, fmpq_mat
 
     from privspec.kernel.laws.law import Choice, Law, Strategy
     from privspec.kernel.laws.threshold import Threshold
@@ -49,13 +49,21 @@ class Noise:
     def outputs(self) -> frozenset[str]:
         return frozenset(name for name, _ in self.shows)
 
+    def shown(self, seen: frozenset[str]) -> list[list[fmpq]] | None:
+        """The rows that are applied to z to make outputs of it; None where these may show all of z."""
+        rows: list[list[fmpq]] = []
+        for name, matrix in self.shows:
+            if name in seen and matrix is None:
+                return None
+            rows += matrix.tolist() if name in seen else []
+        return rows
+
     def used(self, seen: frozenset[str]) -> list[int]:
         """The answers that outputs are made of: whoever sees the outputs sees no more than these."""
-        shown = [matrix for name, matrix in self.shows if name in seen]
-        if any(matrix is None for matrix in shown):
+        rows = self.shown(seen)
+        if rows is None:
             return list(range(self.strategy.answers))
-        used = {r for matrix in shown if matrix is not None for row in matrix.tolist() for r, v in enumerate(row) if v}
-        return sorted(used)
+        return sorted({r for row in rows for r, v in enumerate(row) if v})
 
 
 @frozen

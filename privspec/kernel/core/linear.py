@@ -13,7 +13,7 @@ from math import prod
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON
-from privspec.kernel.core.problem import Frame, Obligation, View, of_person, wrong_person
+from privspec.kernel.core.problem import Data, Frame, Obligation, View, of_person, wrong_person
 from privspec.kernel.core.reading import (
     ENTRIES,
     Grid,
@@ -84,22 +84,6 @@ class ExchangeableUnits:
 
 Places = dict[int, tuple[int, ExchangeableUnits]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
-
-
-def told_apart(
-    vectors: int | None, held: list[tuple[int, Wholes, Ball | None]], seen: list[tuple[int, Wholes]], more: bool
-) -> bool:
-    """Whether shapes are not those of so many numbers or vectors, or anything is not the same for all of a vector.
-
-    Of inputs and outputs how many coordinates they have and their shape, of inputs the ball; `more`: whether something
-    adds to single numbers, or looks at them.
-    """
-    parts, each = [*((size, shape) for size, shape, _ in held if vectors), *seen], vectors or 1
-    if any(prod(shape) != size * each for size, shape in parts):
-        return True
-    apart = any(ball is None or (ball.dimension, ball.norm) != (each, 2) for *_, ball in held)
-    apart = apart or any(shape[-1:] != (each,) for _, shape in parts)
-    return vectors is not None and (apart or more or each == 1)
 
 
 def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
@@ -317,11 +301,21 @@ class Linear:
         fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
         if not fits or len(self.offset) != self.size or terms != {self.size}:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
-        taken = [(one.stop - one.start, one.shape, one.ball if one.units is None else None) for one in self.held]
-        seen = [(one.stop - one.start, one.shape) for one in self.released]
-        more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
-        if told_apart(self.vectors, taken, seen, any(more)):
+        shaped = [(one, (one.stop - one.start) * (self.vectors or 1)) for one in self.released]
+        if any(prod(one.shape) != size for one, size in shaped) or (self.vectors and self._tells_apart(self.vectors)):
             raise Refused("is of a shape that does not fit, or tells the numbers of its vectors apart")
+
+    def _tells_apart(self, dimension: int) -> bool:
+        """Whether anything is not about vectors of so many numbers, or not the same for all numbers of one."""
+        if any(prod(one.shape) != (one.stop - one.start) * dimension for one in self.held):
+            return True
+        if any(one.units is not None or one.ball is None for one in self.held):
+            return True
+        if any(one.ball and (one.ball.dimension, one.ball.norm) != (dimension, 2) for one in self.held):
+            return True
+        more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
+        shapes = [one.shape for one in (*self.held, *self.released)]
+        return dimension == 1 or any(more) or any(shape[-1:] != (dimension,) for shape in shapes)
 
     @property
     def size(self) -> int:
@@ -346,10 +340,7 @@ class Linear:
         return found
 
     def check(self, item: JsonNode, some: tuple[Difference, ...], frame: Frame, line: Obligation | View) -> None:
-        """Differences change inputs of their line, each as a whole; records are dropped only where they come and go.
-
-        What one person changes follows from what is kept of their records.
-        """
+        """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
         held = [(one, data) for one, data in zip(self.held, frame.data, strict=True) if one.name in line.wrt]
         for one in some:
             shapes = {(part.start, part.stop): part.shape for part in one.parts}
@@ -361,11 +352,22 @@ class Linear:
                 raise item.wrong("changes single numbers of vectors")
             if any(rule == "drop" and shape not in ("cell", "kept") for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
-        kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
+        if any(data.kept for _, data in held) or any(unit.kind == "person" for unit in line.units):
+            self._check_person(item, some, held, line)
+
+    def _check_person(
+        self,
+        item: JsonNode,
+        some: tuple[Difference, ...],
+        held: list[tuple[InputLayout, Data]],
+        line: Obligation | View,
+    ) -> None:
+        """What one person changes follows from what is kept of their records."""
         if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
             raise item.wrong(wrong)
-        by_person = of_person(kept, adding=line.units[0].adding) if kept else []
-        if kept and some != tuple(Difference(tuple(Part(*part) for part in parts), 1) for parts in by_person):
+        kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
+        by_person = of_person(kept, adding=line.units[0].adding)
+        if some != tuple(Difference(tuple(Part(*part) for part in parts), 1) for parts in by_person):
             raise item.wrong("is not what a person of whom so many records are kept can change")
 
 
@@ -450,7 +452,7 @@ def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame
     )
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
     owner = owners(frame, problem) if local else []
-    parties, honest = coalition(frame, problem, among)
+    parties, honest = coalition(frame, problem, among) if law.in_shares else (1, 1)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     if law.joint and sum(n for _, n in set(owner)) > 1:
@@ -491,7 +493,7 @@ def _step(item: JsonNode, held: InputLayout) -> Fraction:
 
 
 def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[int, int]:
-    """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
+    """How many parties of a secure sum add shares, and how many of these no coalition knows.
 
     In a secure sum every party adds its own share, and a coalition knows those of its members. All see the sum
     z = B u + shares and nothing else; whoever knows the shares of `colluding` parties sees B u and what the others add.
@@ -499,8 +501,6 @@ def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[in
 
     Args: stated, what the mechanism says of both.
     """
-    if not frame.trust.means.shared:
-        return 1, 1
     sets = dict[str | None, set[int]]()
     for one, own in zip(frame.data, problem.held, strict=True):
         sets.setdefault(one.party, set()).add(own.shape[0] if own.shape else 0)

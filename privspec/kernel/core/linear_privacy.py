@@ -11,6 +11,7 @@ from privspec.kernel.changes import Units
 from privspec.kernel.core.linear import (
     COUNTED,
     Difference,
+    InputLayout,
     Linear,
     Matrix,
     Release,
@@ -69,15 +70,16 @@ def lattice_of(release: Release) -> Lattice:
         _, one = block.places[held.start]
         own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         points += [tuple(own)] * len(one.numbers)
-    return Lattice(release.grid, tuple(points), shared_among(block, release.steps))
+    spread = [held for held, step in zip(block.held, release.steps, strict=True) if held.cells and step != 1]
+    return Lattice(release.grid, tuple(points), shared_among(block, spread) if spread else {})
 
 
-def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
-    """The cells of all tables of which records stand on a grid of shares."""
+def shared_among(block: Linear, tables: list[InputLayout]) -> Shared:
+    """The cells of tables of which records stand on a grid of shares."""
     found: Shared = {}
-    for held, step in zip(block.held, steps, strict=True):
+    for held in tables:
         firsts, at = first_cells(held.columns), block.places[held.start][0]
-        for i in range(held.stop - held.start if held.cells and step != 1 else 0):
+        for i in range(held.stop - held.start):
             found[at + i] = at + i - i % len(firsts) + firsts[i % len(firsts)]
     return found
 
@@ -138,24 +140,25 @@ def largest_loss(
 
 
 def questions_of(release: Release, guarantee: Guarantee, witness: JsonNode) -> list[Question]:
-    """What a line asks of each difference; where parties have figures of their own, of those with each of them.
-
-    Then the plan states the largest figure of all.
-    """
-    asked, found = guarantee.obligation, list[Question]()
+    """What a line asks of each difference."""
+    asked = guarantee.obligation
     differences = release.problem.differences[guarantee.number]
     helped = hints(release, asked.seen, len(differences), witness)
+    found = list[Question]()
     for difference, hint in zip(differences, helped, strict=True):
         change = change_of(release, difference)
-        if not asked.measure.each:
+        if asked.measure.each:
+            place = release.problem.places[difference.parts[0].start]
+            found += _by_measure(guarantee, units_by_measure(change, place, list(map(_kind, asked.measure.each))), hint)
+        else:
             found.append(Question(change, guarantee.asked, guarantee.achieved, hint))
-            continue
-        amounts = {_kind(one): one.figures({}) for one in asked.measure.each}
-        kinds = [_kind(one) for one in asked.measure.each]
-        place = release.problem.places[difference.parts[0].start]
-        for kind, own in units_by_measure(change, place, kinds).items():
-            found.append(Question(own, amounts[kind], guarantee.achieved, Hint(hint.inverse)))
     return found
+
+
+def _by_measure(guarantee: Guarantee, units: dict[str, Units], hint: Hint) -> list[Question]:
+    """Of parties with figures of their own, what those with each of them are asked; the plan states the largest."""
+    amounts = {_kind(one): one.figures({}) for one in guarantee.obligation.measure.each}
+    return [Question(own, amounts[kind], guarantee.achieved, Hint(hint.inverse)) for kind, own in units.items()]
 
 
 def _kind(measure: AskedMeasure) -> str:

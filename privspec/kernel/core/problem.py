@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb, ctx
 
 from privspec.kernel.changes import PERSON
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, exp_up
+from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, ball, exp_up
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.divergences import pure_mu_up
@@ -405,8 +405,8 @@ def in_turn(bounds: list[dict[str, Fraction] | None]) -> dict[str, Fraction] | N
     if len(known) < len(bounds) or (any("mu" in one for one in known) and any(one.get("delta") for one in known)):
         return None
     if any("mu" in one for one in known):
-        return {"mu": sum((one["mu"] if "mu" in one else pure_mu_up(one["epsilon"]) for one in known), Fraction(0))}
-    epsilon, delta = Fraction(0), Fraction(0)
+        return {"mu": sum((one["mu"] if "mu" in one else pure_mu_up(one["epsilon"]) for one in known), ZERO)}
+    epsilon, delta = ZERO, ZERO
     for one in known:
         # P <= e^a (e^b R + d') + d, either way round
         steps = ((epsilon, delta, one["delta"]), (one["epsilon"], one["delta"], delta))

@@ -15,7 +15,7 @@ from math import comb
 from flint import arb, ctx
 
 from privspec.kernel.changes import Records
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
+from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, ball, end, exp_down, exp_up, gaussian_delta_up
 from privspec.kernel.core.reading import Refused, frozen
 
 PRECISION = 256
@@ -49,11 +49,11 @@ class Threshold:
             pairs = list(pairwise(kept))
             up = max(after - ratio * before for before, after in pairs)
             down = max((total - before) - ratio * (total - after) for before, after in pairs)
-            return max(up, down, Fraction(0)) / total
+            return max(up, down, ZERO) / total
         # from a number of records on that all thresholds are below; merging hidden values can only lower it
         pairs = list(zip([0, *self.steps], [*self.steps, 0], strict=True))
-        up = sum((max(after - ratio * before, Fraction(0)) for before, after in pairs), Fraction(0))
-        down = sum((max(before - ratio * after, Fraction(0)) for before, after in pairs), Fraction(0))
+        up = sum((max(after - ratio * before, ZERO) for before, after in pairs), ZERO)
+        down = sum((max(before - ratio * after, ZERO) for before, after in pairs), ZERO)
         return max(up, down) / total
 
     def delta_up(self, change: Records, epsilon: Fraction, by: Fraction | Normal) -> Fraction:
@@ -93,7 +93,7 @@ def grown(change: Records, share: Fraction) -> Fraction:
     (R^j - 1) / (R - 1), R = e^share; these add up over keys, and d is largest where few keys have all.
     """
     ratio = exp_up(share)
-    return change.sides * sum((Fraction(ratio**j) for size in change.fullest for j in range(size)), Fraction(0))
+    return change.sides * sum((Fraction(ratio**j) for size in change.fullest for j in range(size)), ZERO)
 
 
 def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) -> Fraction:
@@ -108,4 +108,4 @@ def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) ->
         likely = [k for k in range(moves + 1) if share * (moves - 2 * k) > epsilon]
         whole = sum((comb(moves, k) * (ratio ** (moves - k) - limit * ratio**k) for k in likely), arb(0))
         found = 1 - (1 - ball(delta)) ** moves * (1 - whole / (1 + ratio) ** moves)
-        return min(max(end(found.upper()), Fraction(0)), Fraction(1))
+        return min(max(end(found.upper()), ZERO), Fraction(1))

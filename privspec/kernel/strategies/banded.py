@@ -15,6 +15,7 @@ from fractions import Fraction
 from flint import fmpz_poly
 
 from privspec.kernel.changes import Change, InARow
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Strategy
 
@@ -34,7 +35,7 @@ class Banded(Strategy):
     deviations: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        sizes = len(self.lengths) == len(self.deviations) and min(self.deviations, default=Fraction(0)) > 0
+        sizes = len(self.lengths) == len(self.deviations) and min(self.deviations, default=ZERO) > 0
         if not sizes or self.ramp < 0 or not 1 <= self.band <= self.size or min(self.lengths) < 1:
             raise Refused("has noise of no size, or no band of the numbers in the row")
 

@@ -53,19 +53,16 @@ class Dense:
         """Some of the answers."""
         return Dense(chosen_rows(self.matrix, rows))
 
-    def mixture(self, shown: list[fmpq_mat | None], inverse: fmpq_mat) -> tuple[Dense, Fraction]:
-        """How K L B moves, for L what is `shown` and K an `inverse`, and at least 1 / (the covariance of K L noise).
+    def mixture(self, shown: list[list[fmpq]], inverse: fmpq_mat) -> tuple[Dense, Fraction]:
+        """How K L B moves, for L the rows `shown` and K an `inverse`, and at least 1 / (the covariance of K L noise).
 
         Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse. That
         noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
         K has an inverse on what L shows.
         """
-        if None in shown:
-            raise Refused("is given for a view that is no mixture")
-        left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
-        if inverse.nrows() != inverse.ncols() or inverse.ncols() != left.nrows():
+        if not inverse.nrows() == inverse.ncols() == len(shown):
             raise Refused("is no inverse of what is seen")
-        mixed = inverse * left
+        mixed = inverse * fmpq_mat(shown)
         gram = (mixed * mixed.transpose()).tolist()
         off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
         defect = sqrt_up(dot(off, off))
@@ -161,17 +158,17 @@ def largest_cost(
         return Fraction(sum(map(abs, move)), int(below))
 
     def step(moved: tuple[int, ...]) -> Fraction:
-        return sum((p for v, p in zip(moved, paid, strict=True) if v), Fraction(0)) if any(steps) else Fraction(0)
+        return sum((p for v, p in zip(moved, paid, strict=True) if v), ZERO) if any(steps) else ZERO
 
     for unit, _ in change.units:
-        total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
+        total, touched = ZERO, [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
             # part of a record makes an answer round as a whole one does
             records = ceil(piece.amount)
             if piece.along is not None:
                 scaled = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
-                sums = (abs(sum(row, Fraction(0))) for row in zip(*scaled, strict=True))
-                total += sum(sums, Fraction(0)) * piece.amount / int(below)
+                sums = (abs(sum(row, ZERO)) for row in zip(*scaled, strict=True))
+                total += sum(sums, ZERO) * piece.amount / int(below)
                 continue
             ends = [columns[i] for i in piece.at]
             if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
@@ -207,9 +204,9 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
     persons = shapes & set(PERSON)
     if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
-        return sum((sqrt_up(of_unit(columns, squares, (piece,), None)) for piece, _ in kept), Fraction(0)) ** 2
+        return sum((sqrt_up(of_unit(columns, squares, (piece,), None)) for piece, _ in kept), ZERO) ** 2
     if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons and all(p.along is None for p, _ in kept):
-        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
+        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=ZERO)
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
     scales = [
         (edge, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for edge in piece.edges
@@ -224,7 +221,7 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
     sizes = [piece.amount / c for piece, c in kept]
     alone = shapes == {"l2"} and rows.nrows() == len(sizes)
     if not exact and not alone:
-        found = eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
+        found = eigenvalue(rows) * sum((size**2 for size in sizes), ZERO)
         larger = freely(unit)
         return found if larger == unit else min(found, of_unit(columns, squares, larger, None))
     whole, below = (rows * rows.transpose()).numer_denom()
@@ -266,7 +263,7 @@ def eigenvalue(rows: Matrix) -> Fraction:
 def _eigenvalue(gram: Gram | list[list[int]]) -> Fraction:
     """At least that of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
     if not any(map(any, gram)):
-        return Fraction(0)
+        return ZERO
     with ctx.workprec(DIGITS):
         power = arb_mat(fmpz_mat(gram))
         for _ in range(SQUARINGS):
@@ -336,10 +333,10 @@ def largest_form(rows: Matrix, rooms: list[Room], shape: str) -> Fraction:
     parts = [(sum(sizes[:k]), sum(sizes[: k + 1]), room) for k, room in enumerate(rooms)]
 
     def largest(values: tuple[Fraction | int, ...]) -> Fraction:
-        return sum((room.top(values[start:stop]) for start, stop, room in parts), Fraction(0))
+        return sum((room.top(values[start:stop]) for start, stop, room in parts), ZERO)
 
     sides = [[tuple(sign * v for v in row) for sign in signs] for row in gram]
-    tops = largest(tuple(sum(map(largest, both), Fraction(0)) for both in sides))
+    tops = largest(tuple(sum(map(largest, both), ZERO) for both in sides))
     square = sum(room.most // room.each * room.each**2 + (room.most % room.each) ** 2 for room in rooms)
     # no eigenvalue is above the largest sum of a row, and the largest is not below an entry of the diagonal
     found = min(tops, Fraction(max(sum(map(abs, row)) for row in gram)) * square)

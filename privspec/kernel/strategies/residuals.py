@@ -16,7 +16,7 @@ from math import comb, lcm, prod
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import Change, Records
-from privspec.kernel.core.numbers import fraction, rational
+from privspec.kernel.core.numbers import ZERO, fraction, rational
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.law import Strategy
 
@@ -106,7 +106,7 @@ class Separate(Strategy):
         """In scales: a record counts in one number of each table, or moves from one to another."""
         if not isinstance(change, Records):
             raise Refused("is about other units than records of the table")
-        total = Fraction(0)
+        total = ZERO
         for own, scale in self.tables:
             moves = 1 if change.adding else 2 * any(self.sizes[i] > 1 for i in own)
             total += moves / scale

@@ -17,7 +17,7 @@ from typing import Any
 from flint import arb, arb_mat, ctx, fmpz_poly
 
 from privspec.kernel.changes import MOST_SEQUENCES, Change, Entries, GivenModel, SequenceModel
-from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import Law, Strategy
@@ -288,7 +288,7 @@ def reached_by_laws(chain: Drawn) -> Fraction:
                     for one in chances[1:]:
                         most, least = most.max(one), least.min(one)
                     worst = worst.max(most / least)
-        return max(end(worst.log().upper()), Fraction(0))
+        return max(end(worst.log().upper()), ZERO)
 
 
 # --- Markov quilts ---------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def reached_by_quilts(chain: Drawn, distances: tuple[int, ...]) -> Fraction:
                         ratio *= part
                     largest[near] = largest.get(near, ratio).max(ratio)
         worst = [near / chain.scale + end(ratio.log().upper()) for near, ratio in largest.items()]
-    return max(worst, default=Fraction(0))
+    return max(worst, default=ZERO)
 
 
 # --- quilts at one distance, and the laws of the answer between them ------------------------------------
@@ -522,4 +522,4 @@ def reached_by_windows(chain: Drawn, distance: int) -> Fraction:
                         raise Refused(f"entry {t + 1}: a quilt tells for certain what its value is not")
                     ratio *= told.chances[t][0, b] / told.chances[t][0, a]
                     worst = worst.max(ratio)
-        return max(end(worst.log().upper()), Fraction(0))
+        return max(end(worst.log().upper()), ZERO)

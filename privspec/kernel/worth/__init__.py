@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from privspec.kernel.core.numbers import digits_down
+from privspec.kernel.core.numbers import ZERO, digits_down
 from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck, Rules
 from privspec.kernel.core.reading import JsonNode, frozen
 
@@ -147,5 +147,5 @@ def judge_worth(
 ) -> None:
     """The loss, its bound and lines of accuracy, which hold exactly, of a plan without requirements of fairness."""
     judge_loss(case, exact, derived, classes, noun, words)
-    judge_lines(case, list(lines), Fraction(0), stated=True)
+    judge_lines(case, list(lines), ZERO, stated=True)
     case.fairness.same(None)

@@ -270,14 +270,14 @@ def charged(rows: list[dict[int, Fraction]], moved: Difference, amount: Fraction
     Up to `dimension` columns in turn are one difference, in which a unit moves by the vector of its numbers: as many
     as fit into one choice of units that change at once.
     """
-    total, sizes, taken = Fraction(0), dict[int, Fraction](), 0
+    total, sizes, taken = ZERO, dict[int, Fraction](), 0
     for row in rows:
         if taken == dimension or not together({*sizes, *row}, moved):
-            total, sizes, taken = total + max(sizes.values(), default=Fraction(0)), {}, 0
+            total, sizes, taken = total + max(sizes.values(), default=ZERO), {}, 0
         if not amount or not together(set(row), moved):
             return None
-        sizes, taken = sizes | {i: sizes.get(i, Fraction(0)) + v * v for i, v in row.items()}, taken + 1
-    return (total + max(sizes.values(), default=Fraction(0))) / amount**2 if rows else total
+        sizes, taken = sizes | {i: sizes.get(i, ZERO) + v * v for i, v in row.items()}, taken + 1
+    return (total + max(sizes.values(), default=ZERO)) / amount**2 if rows else total
 
 
 def together(places: set[int], moved: Difference) -> bool:
