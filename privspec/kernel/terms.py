@@ -52,10 +52,10 @@ class Noise:
     def shown(self, seen: frozenset[str]) -> list[list[fmpq]] | None:
         """The rows that are applied to z to make outputs of it; None where these may show all of z."""
         rows: list[list[fmpq]] = []
-        for name, matrix in self.shows:
-            if name in seen and matrix is None:
+        for matrix in (matrix for name, matrix in self.shows if name in seen):
+            if matrix is None:
                 return None
-            rows += matrix.tolist() if name in seen else []
+            rows += matrix.tolist()
         return rows
 
     def used(self, seen: frozenset[str]) -> list[int]:

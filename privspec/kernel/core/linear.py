@@ -314,7 +314,7 @@ class Linear:
         if any(one.ball and (one.ball.dimension, one.ball.norm) != (dimension, 2) for one in self.held):
             return True
         more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
-        shapes = [one.shape for one in (*self.held, *self.released)]
+        shapes = [one.shape for one in self.held] + [one.shape for one in self.released]
         return dimension == 1 or any(more) or any(shape[-1:] != (dimension,) for shape in shapes)
 
     @property
