@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
 from privspec.kernel.tables_forms import Amount, Rounds
@@ -38,23 +37,7 @@ def reads(model: Model) -> bool:
     return finite(model)
 
 
-def block_of(model: Model) -> Table:
-    """The table of a finite spec.
-
-    Raises: as `lower`.
-    """
-    return lower(model).table
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Lowered:
-    """A table in numbers, with the rows and columns that they come from."""
-
-    worlds: Worlds
-    table: Table
-
-
-def lower(model: Model, *, priced: bool = True) -> Lowered:
+def block_of(model: Model, *, priced: bool = True) -> Table:
     """The table of a finite spec; without its loss where it is not `priced`.
 
     Raises: SpecError PS05xx with a construct that cannot be computed yet, PS04xx for an average without a data model.
@@ -74,11 +57,11 @@ _FINITE = "leave out the values for which it has no result, or write what has on
 
 
 @once
-def _lower_once(model: Model) -> Lowered:
+def _lower_once(model: Model) -> Table:
     return _lower(model, priced=True)
 
 
-def _lower(model: Model, *, priced: bool) -> Lowered:
+def _lower(model: Model, *, priced: bool) -> Table:
     refuse_all(model.source, _unsupported(model))
     if model.loss is None and not model.accuracy:
         raise without_loss(model)
@@ -95,28 +78,25 @@ def _lower(model: Model, *, priced: bool) -> Lowered:
     lies = [target for target in model.accuracy if is_manipulation(target.target.left)]
     limits = tuple(accuracy(target, scene, space) for target in model.accuracy if target not in lies)
     choices, laws = reader.choices()
-    return Lowered(
-        space,
-        Table(
-            outputs=space.releases,
-            of=space.of,
-            counted=space.counted,
-            rows=space.labels,
-            columns=space.column_labels,
-            places=_places(space),
-            prior=None if space.prior is None else exact_grid(space.prior, (len(space.rows),)),
-            compared=tuple(_compared(space, requirement) for requirement in model.requirements),
-            expression="" if model.loss is None else spell(model.loss),
-            loss=loss,
-            estimates=estimated,
-            conditions=conditions,
-            accuracy=limits,
-            manipulation=tuple(manipulation(target, space) for target in lies),
-            fairness=tuple(fairness(space, scene)),
-            choices=choices,
-            laws=laws,
-            rounds=_rounds(model),
-        ),
+    return Table(
+        outputs=space.releases,
+        of=space.of,
+        counted=space.counted,
+        rows=space.labels,
+        columns=space.column_labels,
+        places=_places(space),
+        prior=None if space.prior is None else exact_grid(space.prior, (len(space.rows),)),
+        compared=tuple(_compared(space, requirement) for requirement in model.requirements),
+        expression="" if model.loss is None else spell(model.loss),
+        loss=loss,
+        estimates=estimated,
+        conditions=conditions,
+        accuracy=limits,
+        manipulation=tuple(manipulation(target, space) for target in lies),
+        fairness=tuple(fairness(space, scene)),
+        choices=choices,
+        laws=laws,
+        rounds=_rounds(model),
     )
 
 

@@ -26,7 +26,7 @@ from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
 from privspec.problem.elaborate import Problem
-from privspec.problem.tables import lower
+from privspec.problem.tables import block_of
 from privspec.solvers.programs import OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_programs import CompleteRatio, Extra, InfeasibleTable, TableProgram, TableSolution
 from privspec.solvers.table_rows import RowsResult, solve_rows
@@ -254,10 +254,10 @@ class RangeLine:
     def _with(self, domain: Domain, priced: bool) -> Problem | None:
         nodes = {**self.model.nodes, self.node.name: replace(self.node, domain=domain)}
         try:
-            found = lower(replace(self.model, nodes=nodes), priced=priced)
+            found = block_of(replace(self.model, nodes=nodes), priced=priced)
         except SpecError:
             return None  # no meaning at these values, such as a division by zero
-        return replace(self.problem, blocks=(found.table,))
+        return replace(self.problem, blocks=(found,))
 
     def _most(self, below: int, above: int) -> int:
         """How often the range can be widened by so much."""
