@@ -22,7 +22,7 @@ from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
-from privspec.kernel.core.tables import table_of
+from privspec.kernel.core.tables import means, table_of
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
@@ -147,9 +147,9 @@ class Cells(OneOutput):
         """By the law of the number, or at the worst one: within a cell it is convex in the number."""
         block = self.block
         if block.costs is not None:
-            return block.weight * block.costs.unit * sum(self.term.means(block.costs.rows))
+            return block.weight * block.costs.unit * sum(means(self.term, block.costs.rows))
         sides = (map(block.errors, side) for side in (block.ends[:-1], block.ends[1:]))
-        return block.weight * max(error for side in sides for error in self.term.means(side))
+        return block.weight * max(error for side in sides for error in means(self.term, side))
 
     @property
     def change(self) -> Rows:

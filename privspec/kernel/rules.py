@@ -123,26 +123,13 @@ def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theore
     compared = [row for rows in (*change.pairs, *change.cliques) for row in rows]
     if min(compared, default=0) < 0 or max(compared, default=0) >= len(term.rows):
         raise Refused("compares rows that the table does not have")
-    finite = FiniteLaws(_seen_of(term, seen), term.whole, change.pairs, change.cliques)
+    view = term.view(seen)
+    laws = term.rows if len(set(view)) == len(view) else tuple(map(tuple, term.seen(view)))
+    finite = FiniteLaws(laws, term.whole, change.pairs, change.cliques)
     loss = Loss(factors=(finite,))
     if hint.epsilon is not None:
         loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
     return Theorem(_RULE, term, seen, change, loss)
-
-
-def _seen_of(term: Table, seen: Seen) -> tuple[tuple[int, ...], ...]:
-    """The laws of what is seen of each row."""
-    columns = list(zip(*(places for name, places in term.places if name in seen), strict=True))
-    names = {one: number for number, one in enumerate(dict.fromkeys(columns))}
-    if len(names) == len(term.rows[0]):
-        return term.rows
-    laws = []
-    for row in term.rows:
-        law = [0] * max(len(names), 1)
-        for column, chance in enumerate(row):
-            law[names[columns[column]] if columns else 0] += chance
-        laws.append(tuple(law))
-    return tuple(laws)
 
 
 def pick(term: Pick, seen: Seen, change: Change) -> Theorem:

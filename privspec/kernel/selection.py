@@ -29,7 +29,7 @@ from privspec.kernel.core.problem import (
     wrong_person,
 )
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
-from privspec.kernel.core.tables import table_of
+from privspec.kernel.core.tables import means, table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
@@ -376,11 +376,11 @@ class Listed(OneOutput):
 
     def loss(self) -> Fraction:
         """By the law of the records, or at the worst table."""
-        means = self.term.means(map(self.block.costs, tables_of(self.block)))
+        found = means(self.term, map(self.block.costs, tables_of(self.block)))
         if self.block.cost.worst:
-            return self.block.cost.weight * max(means)
+            return self.block.cost.weight * max(found)
         weights = self.block.weights()
-        return self.block.cost.weight * sum((w * mean for w, mean in zip(weights, means, strict=True)), ZERO)
+        return self.block.cost.weight * sum((w * mean for w, mean in zip(weights, found, strict=True)), ZERO)
 
 
 def tables_of(block: Selected) -> list[tuple[int, ...]]:

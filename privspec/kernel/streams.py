@@ -189,12 +189,6 @@ class Banded:
         return added * self.grid / 2 + self.block.steps * self.input_grid * width + self.output_grid / 2
 
 
-def _low(one: fmpz_poly, other: fmpz_poly, size: int) -> list[int]:
-    """The first coefficients of a product."""
-    found = [int(value) for value in one.mul_low(other, size).coeffs()]
-    return found + [0] * (size - len(found))
-
-
 def _sums(values: list[int], power: int = 1) -> list[int]:
     """Running totals of powers."""
     total, found = 0, []

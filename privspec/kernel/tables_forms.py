@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from privspec.kernel.core.numbers import BITS, ZERO
 from privspec.kernel.core.reading import Grid, Refused, Size, frozen
-from privspec.kernel.core.tables import Compared, triples
+from privspec.kernel.core.tables import Compared, means, triples
 from privspec.kernel.divergences import Curved
 from privspec.kernel.rules import PAIRS
 from privspec.kernel.terms import Table
@@ -74,7 +74,7 @@ def by_row(table: Table, costs: Grid | None, variations: tuple[Variation, ...] =
     """The average cost of a draw, row by row, and total variations between the value drawn and a law of the row."""
     found = [ZERO] * len(table.rows)
     if costs is not None:
-        found = [costs.unit * mean for mean in table.means(costs.rows)]
+        found = [costs.unit * mean for mean in means(table, costs.rows)]
     for one in variations:
         for row, (mass, law) in enumerate(zip(table.seen(one.values), one.laws, strict=True)):
             chances = law.values()
@@ -374,6 +374,6 @@ class Task:
         for weight, one in zip(self.estimates.weights, self.moments(alpha), strict=True):
             share = sum((value * chosen[name] for name, value in one.h.items()), ZERO)
             squares = ([(value - share - chosen[alpha] * truth) ** 2 for value in one.g] for truth in one.t)
-            errors = zip(self.weights(), table.means(squares), strict=True)
+            errors = zip(self.weights(), means(table, squares), strict=True)
             total += weight * sum((p * error for p, error in errors), ZERO)
         return total / chosen[alpha] ** 2

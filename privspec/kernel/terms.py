@@ -8,7 +8,7 @@ term, and is refused by whoever reads it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -76,18 +76,16 @@ class Table:
 
     def __post_init__(self) -> None:
         width = {len(row) for row in self.rows} | {len(shown) for _, shown in self.places}
-        if len(width) != 1 or any(min(row) < 0 or sum(row) != self.whole for row in self.rows):
+        if len(width) != 1 or not self.places or any(min(row) < 0 or sum(row) != self.whole for row in self.rows):
             raise Refused("has a row that is no law of its columns: its chances do not add up to one")
 
     public = False
 
     def view(self, seen: Collection[str]) -> list[int]:
-        """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
-        view = [0] * len(self.places[0][1])
-        for name, places in self.places:
-            if name in seen:
-                view = [number * (max(places) + 1) + place for number, place in zip(view, places, strict=True)]
-        return view
+        """What whoever sees these outputs tells apart: a number for each column, from 0 on, the last output fastest."""
+        shown = list(zip(*(places for name, places in self.places if name in seen), strict=True))
+        number = {values: i for i, values in enumerate(sorted(set(shown)))}
+        return [number[values] for values in shown] or [0] * len(self.places[0][1])
 
     def seen(self, view: Sequence[int]) -> list[list[int]]:
         """The numerators of what is seen: columns that look alike are one."""
@@ -96,11 +94,6 @@ class Table:
             for place, numerator in zip(view, row, strict=True):
                 merged[place] += numerator
         return found
-
-    def means(self, costs: Iterable[Sequence[Fraction | int]]) -> list[Fraction]:
-        """The average cost of a draw, row by row, of the costs of the columns."""
-        pairs = zip(self.rows, costs, strict=True)
-        return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / self.whole for pair in pairs]
 
     @property
     def outputs(self) -> frozenset[str]:

@@ -70,7 +70,7 @@ def _misses(decision: SolvedTable, target: AccuracyTarget, lottery: Lottery, poi
     every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
     whole = lcm(*(chance.denominator for law in every for chance in law))
     rows = tuple(tuple(int(law[order[a]] * whole) for a in votes.winners) for law in every)
-    most = max([Fraction(0), *votes.contrast().gaps(Drawn(rows, whole, ())).values()])
+    most = max([Fraction(0), *votes.contrast().gaps(Drawn(rows, whole, (("", votes.winners),))).values()])
     return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
 
 

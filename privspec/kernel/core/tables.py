@@ -5,7 +5,7 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from math import lcm
 
@@ -76,6 +76,12 @@ def table_of(laws: Grid, output: str) -> Table:
     if whole.denominator > 1:
         raise Refused("has parts of chances that add up to one in no row: it is no law")
     return Table(tuple(map(tuple, laws.rows)), int(whole), ((output, tuple(range(laws.shape[1]))),))
+
+
+def means(table: Table, costs: Iterable[Sequence[Fraction | int]]) -> list[Fraction]:
+    """The average cost of a draw, row by row, of the costs of the columns."""
+    pairs = zip(table.rows, costs, strict=True)
+    return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / table.whole for pair in pairs]
 
 
 def let_through(table: Table, outputs: Collection[str], asked: Compared) -> dict[str, Fraction]:
