@@ -9,7 +9,6 @@ term, and is refused by whoever reads it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privspec.kernel.core.reading import Refused, frozen

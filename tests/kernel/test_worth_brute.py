@@ -114,6 +114,7 @@ def tables(draw: st.DrawFn) -> tuple[Task, Obligation, Witness]:
     levels = [(a, b, draw(st.integers(0, 1))) for a, b in kept]
     compared = Compared((), Grid((len(levels), 3), F(1), tuple(v for pair in levels for v in pair)), (F(1), F(4)), rows)
     hidden = [draw(st.integers(0, 1)) for _ in range(columns)] if draw(st.booleans()) else list(range(columns))
+    hidden = [sorted(set(hidden)).index(value) for value in hidden]  # what nobody is shown has no number
     places = tuple(hidden), tuple(range(columns))
     average = grid(draw(costs)) if draw(st.booleans()) else None
     worst = tuple(
