@@ -459,7 +459,7 @@ class Placed:
         shown, asked = np.array(self.shown, float), self.asked
 
         def scaled(x: Matrix) -> Matrix:
-            variances = np.exp(np.clip(x, -20.0, 20.0))
+            variances = np.exp(np.clip(x, -8.0, 8.0))  # so far apart that covariances can still be inverted
             return variances * asked.needed(shown @ np.diag(variances) @ shown.T)
 
         def loss(x: Matrix) -> float:
