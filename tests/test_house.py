@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 78_202,
     "families": 195_733,
     "functions": 14_380,
-    "kernel": 132_170,
+    "kernel": 132_010,
     "language": 28_000,
     "model": 102_816,
     "noise": 10_500,

@@ -24,7 +24,6 @@ from privspec.families.tables.system import (
     TooManyError,
     linear_rows,
     to_program,
-    view_of,
 )
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
@@ -130,8 +129,7 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
             apart[k, number][seen] = value
     for (k, number), own in apart.items():
         a, b, _ = table.fairness[k].pairs.entries[3 * number : 3 * number + 3]
-        view = view_of(table, table.fairness[k].outputs)
-        count = len(table.columns) if view is None else int(view.max()) + 1
+        count = max(table.table((), 1).view(table.fairness[k].outputs)) + 1
         # laws sum to one: multipliers of all values may rise together until none is below zero
         low = min(0.0, *own.values())
         pairs |= {(first + k, a, b, seen): own.get(seen, 0.0) - low for seen in range(count)}
