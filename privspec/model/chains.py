@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.kernel.changes import MOST_SEQUENCES
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import items_of
@@ -31,8 +32,6 @@ from privspec.model.values import Value
 LONGEST = 20_000
 """Entries of the longest sequence."""
 MOST_STATES = 64
-MOST_SEQUENCES = 2**14
-"""Sequences of a network of entries, which are listed."""
 SHORT = 10**6
 """Denominators up to which a double is read as the fraction that it stands for."""
 

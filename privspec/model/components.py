@@ -503,7 +503,9 @@ class _Renamer:
                 return node if found is None or name in bound else replace(found, span=node.span)
             case syntax.SetOf(items=items):
                 # a bare word in braces is a symbol unless a parameter has that name
-                return replace(node, items=tuple(one if self._symbol(one) else self.of(one, bound) for one in items))
+                words = [isinstance(one, syntax.Name) and one.id not in self.values for one in items]
+                pairs = zip(items, words, strict=True)
+                return replace(node, items=tuple(one if word else self.of(one, bound) for one, word in pairs))
             case syntax.Comprehension(variable=name) | syntax.Target(variable=str() as name):
                 if name in self.parties:
                     return replace(self._inside(node, bound - {name}), variable=self._word(name))
@@ -541,9 +543,6 @@ class _Renamer:
     def _word(self, name: str) -> str:
         found = self.names.get(name)
         return found.id if isinstance(found, syntax.Name) else name
-
-    def _symbol(self, item: syntax.Expr) -> bool:
-        return isinstance(item, syntax.Name) and item.id not in self.values
 
     def _refs(self, items: Iterable[syntax.Ref], span: Span) -> syntax.Refs:
         """Two inputs of a part may be one of the whole."""

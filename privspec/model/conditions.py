@@ -434,7 +434,8 @@ class _Reader:
                     "PS0206", places[name], message, help=f"{name} is in {self._domain(name, table).describe()}"
                 )
             kind = syntax.SetOf if any(isinstance(value, str) for value in values) else syntax.Numbers
-            listed = kind(tuple(_literal(value) for value in values), span=places[name])
+            items = (syntax.String(one) if isinstance(one, str) else syntax.Number(Fraction(one)) for one in values)
+            listed = kind(tuple(items), span=places[name])
             settings.append(syntax.Keyword(name, listed, span=places[name]))
         return syntax.Counting(call.function, (*head, *public, *settings), text, span=call.span)
 
@@ -466,7 +467,8 @@ class _Reader:
                 if column is None:
                     column, other, op = self._side(right, table), left, FLIPPED[op]
                 if column is None:
-                    raise self._no_column(left, table)
+                    hint = suggestion(spell(left), table.names) or f"it has {', '.join(table.names)}"
+                    raise Failure("PS0206", left.span, "neither side is a column of the table", help=hint)
                 self._counted(column, table, one.span)
                 (bound,) = self._values((other,), column, table)
                 if op != "!=" and not isinstance(bound, Fraction | int):
@@ -521,10 +523,6 @@ class _Reader:
         word = word_of(side)
         return word if word in (*table.names, *table.ids) else None
 
-    def _no_column(self, side: syntax.Expr, table: Table) -> Failure:
-        hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
-        return Failure("PS0206", side.span, "neither side is a column of the table", help=hint)
-
     def _counted(self, name: str, table: Table, span: Span, *, grouped: bool = False) -> None:
         """A column whose values a condition can tell apart, or of which each is a group."""
         self._column(name, table, span)
@@ -562,7 +560,3 @@ def _plain(call: syntax.Call) -> syntax.Call:
         (syntax.Name(about_table(call) or "", span=call.span),),
         span=call.span,
     )
-
-
-def _literal(value: Any) -> syntax.Expr:
-    return syntax.String(value) if isinstance(value, str) else syntax.Number(Fraction(value))

@@ -197,11 +197,6 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
 # --- dependencies ---------------------------------------------------------------------------------
 
 
-def compares_one_type(call: syntax.Node) -> bool:
-    """Whether a library function compares two values of one type."""
-    return function_of(call).same_type
-
-
 def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:
     variables = scope.of(*VARIABLES)
     graph = {
@@ -236,17 +231,18 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
     places += [target.left for target in spec.accuracy]
     outputs = scope.of("output")
     later: list[syntax.Expr] = []
-    spoken = [c for place in places for c in comparisons(place, outputs, compares_one_type)]
+    spoken = [c for place in places for c in comparisons(place, outputs, lambda call: function_of(call).same_type)]
     spoken = [c for c in spoken if reference(c.mine) == name]
     entries = [whole_of(c) for c in spoken if isinstance(c.mine, syntax.Index)]
-    symbols = _symbols(spec, scope)
+    # a term of a `for` differs from term to term, so it is not what the output stands for
+    fixed = _symbols(spec, scope).union(scope.names).difference(scope.of("party"))
     for comparison in spoken:
         meaning = whole_of(comparison)
         if isinstance(comparison.mine, syntax.Index) and any(other != meaning for other in entries):
             continue  # its entries stand for different things
-        # a term of a `for` differs from term to term, so it is not what the output stands for
-        if meaning is not None and all(_fixed(n, scope) or n in symbols for n in names_used(meaning)):
-            if any(n in outputs for n in names_used(meaning)):
+        used = () if meaning is None else names_used(meaning)
+        if meaning is not None and fixed.issuperset(used):
+            if any(name in outputs for name in used):
                 later.append(meaning)
             else:
                 yield meaning
@@ -265,11 +261,6 @@ def _symbols(spec: syntax.Spec, scope: Scope) -> frozenset[str]:
     words = {item.id for item in items if isinstance(item, syntax.Name)}
     running = {each.variable for place in places for each in every(place, syntax.Comprehension)}
     return frozenset(words - running - {target.variable for target in spec.accuracy} - set(scope.names))
-
-
-def _fixed(name: str, scope: Scope) -> bool:
-    found = scope.get(name)
-    return found is not None and found.what != "party"
 
 
 def whole_of(comparison: Comparison) -> syntax.Expr | None:

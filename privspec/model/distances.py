@@ -21,7 +21,7 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Numbers, PartialRankingOf, RankingOf, Rankings
+from privspec.model.domains import Numbers, PartialRankingOf, RankingOf, Rankings
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt, Metric
@@ -80,11 +80,8 @@ def _check_entries(matrix: Matrix, rounded: NDArray[np.float64], span: Span) -> 
             a, b = (int(i) for i in places[0])
             figure = show(exact_entry(matrix[a, b])) if np.isfinite(rounded[a, b]) else "this"
             message = f"row {a + 1}, column {b + 1} of these distances: {figure} {words}"
-            raise Failure("PS0318", span, message, help=_symmetric(matrix, a, b) if "other way" in words else None)
-
-
-def _symmetric(matrix: Matrix, a: int, b: int) -> str:
-    return f"row {b + 1}, column {a + 1} says {show(exact_entry(matrix[b, a]))}; a distance has no direction"
+            back = f"row {b + 1}, column {a + 1} says {show(exact_entry(matrix[b, a]))}; a distance has no direction"
+            raise Failure("PS0318", span, message, help=back if "other way" in words else None)
 
 
 TRIANGLES = 512
@@ -273,10 +270,11 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
     if measure.matrix is None:
         values = list(product(*(lists[name] for name in named)))
         if measure.metric in OF_RANKINGS:
-            lengths = [_length(model.nodes[name].domain) for name in named]
+            each = [domain.innermost for name in named if (domain := model.nodes[name].domain) is not None]
+            lengths = [len(one.alternatives) if isinstance(one, RankingOf) else 1 for one in each]
             return Named([_rankings(value, lengths) for value in values], APART[measure.metric])
         return _lattice(measure.metric, [[entry for part in value for entry in _entries(part)] for value in values])
-    sizes = [_size(model, name) for name in requirement.wrt]
+    sizes = [model.nodes[name].value_count for name in requirement.wrt]
     matrix = read_matrix(measure.matrix, environment(model), prod(sizes), requirement.wrt)
     hidden = [i for i, name in enumerate(requirement.wrt) if name not in lists]
     if hidden:
@@ -293,17 +291,6 @@ def _rankings(values: Sequence[Value], lengths: Sequence[int]) -> list[Value]:
         entries = _entries(value)
         found += [tuple(entries[i : i + length]) for i in range(0, len(entries), length)]
     return found
-
-
-def _length(domain: Domain | None) -> int:
-    """How many alternatives a ranking has."""
-    base = None if domain is None else domain.innermost
-    return len(base.alternatives) if isinstance(base, RankingOf) else 1
-
-
-def _size(model: Model, name: str) -> int:
-    domain = model.nodes[name].domain
-    return (domain.size if domain is not None else None) or 0
 
 
 # --- as lines write them ------------------------------------------------------------------------------

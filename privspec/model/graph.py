@@ -179,7 +179,8 @@ class Computed:
 
         Args: moved, into its domain.
         """
-        known = {name: _exact(value) for name, value in released.items()}
+        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in released.items()}
+        known = {name: array if array.ndim else Fraction(float(array)) for name, array in arrays.items()}
         try:
             with np.errstate(all="ignore"):
                 found = as_float(evaluate(self.expr, replace(public, values={**public.values, **known})))
@@ -192,11 +193,6 @@ class Computed:
                 found = np.rint((found - float(low)) / float(step)) * float(step) + float(low)
             found = np.clip(found, None if low is None else float(low), None if high is None else float(high))
         return np.asarray(found, dtype=np.float64)
-
-
-def _exact(value: Any) -> Value:
-    array = np.asarray(value, dtype=np.float64)
-    return Fraction(float(array)) if array.ndim == 0 else array
 
 
 Statements = dict[str, tuple[syntax.Expr, syntax.Domain | None, Span]]
@@ -348,6 +344,11 @@ class GraphNode:
     index: str | None = None
     secret: bool = False
     label: str | None = None
+
+    @property
+    def value_count(self) -> int:
+        """How many values it may have, one member's where it has an index; 0 where they are not finitely many."""
+        return (self.domain.size if self.domain is not None else None) or 0
 
 
 @dataclass(frozen=True, slots=True)

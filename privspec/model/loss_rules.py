@@ -12,7 +12,7 @@ from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, summands, walk
+from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, root, summands, walk
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain, Table, Type, unknown_keys
 from privspec.model.evaluate import evaluate
@@ -314,8 +314,11 @@ class LossReader:
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
         drawn = self._drawn()
-        noise = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
-        noise += [node for node in walk(expr) if _mixes(node, drawn) and self._cancels(node, drawn)]
+        noise: list[syntax.Node] = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
+        sums = [
+            node for node in every(expr, syntax.Binary) if node.op in "+-" and not drawn.isdisjoint(names_used(node))
+        ]
+        noise += [node for node in sums if self._cancels(node, drawn)]
         rest = walk(expr, lambda node: any(node is one for one in noise))
         return (node.id for node in rest if isinstance(node, syntax.Name))
 
@@ -327,13 +330,13 @@ class LossReader:
             return True  # an entry by itself stands for what it is compared with
         return whole_of(comparison) == aim
 
-    def _cancels(self, whole: syntax.Node, drawn: frozenset[str]) -> bool:
+    def _cancels(self, whole: syntax.Expr, drawn: frozenset[str]) -> bool:
         """Whether a sum of outputs and other terms is zero once each output is what it stands for, term by term."""
         left: list[tuple[Fraction, syntax.Expr]] = []
-        waiting = [(Fraction(1), whole)] if isinstance(whole, syntax.Expr) else []
+        waiting = [(Fraction(1), whole)]
         for _ in range(LONGEST_SUM):
             if not waiting:
-                return isinstance(whole, syntax.Expr) and not left
+                return not left
             factor, term = waiting.pop()
             match term:
                 case syntax.Name(id=name) if name in drawn and name in self.definitions.targets:
@@ -374,11 +377,6 @@ class LossReader:
 
     def _needs(self, name: str) -> tuple[str, ...]:
         return self.definitions.dependencies.get(name, ())
-
-
-def _mixes(node: syntax.Node, outputs: frozenset[str]) -> bool:
-    """Whether it is a sum with outputs in it."""
-    return isinstance(node, syntax.Binary) and node.op in "+-" and any(name in outputs for name in names_used(node))
 
 
 def _overs(expr: syntax.Node) -> list[syntax.Over]:

@@ -194,12 +194,6 @@ SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """Amounts outside are taken for slips: no double could hold them."""
 
 
-def _in_range(name: str, value: Fraction, span: Span, code: str) -> None:
-    if not SMALLEST <= value <= LARGEST:
-        word = "large" if value > LARGEST else "small"
-        raise Failure(code, span, f"{name} is too {word} to compute with")
-
-
 def check_amount(amount: Amount, value: Fraction, span: Span) -> None:
     """Whether an amount may have a value.
 
@@ -226,4 +220,6 @@ def check_amount(amount: Amount, value: Fraction, span: Span) -> None:
             else f"the smaller {name}, the more private; write a positive number, as in 0.5"
         )
         raise Failure(code, span, f"{name} must be positive, not {show(value)}", help=hint)
-    _in_range(name, value, span, code)
+    if not SMALLEST <= value <= LARGEST:
+        word = "large" if value > LARGEST else "small"
+        raise Failure(code, span, f"{name} is too {word} to compute with")

@@ -431,15 +431,11 @@ def _number(value: Value) -> Fraction:
 
 def _flat(value: Value) -> list[Any]:
     """Entries in order, numbers as fractions; words as they are."""
-    if isinstance(value, np.ndarray):
-        return [entry if isinstance(entry, Fraction | str) else _finite(entry) for entry in value.ravel()]
-    return list(value) if isinstance(value, tuple) else [value]
-
-
-def _finite(entry: Any) -> Fraction:
-    if not np.isfinite(entry):
+    if not isinstance(value, np.ndarray):
+        return list(value) if isinstance(value, tuple) else [value]
+    if value.dtype != object and not np.isfinite(value).all():
         raise LawError("a number here is not finite")
-    return Fraction(float(entry))
+    return [entry if isinstance(entry, Fraction | str) else Fraction(float(entry)) for entry in value.ravel()]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

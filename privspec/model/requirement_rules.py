@@ -360,15 +360,10 @@ class RequirementReader:
             hint = f"write O is 1-{GAUSSIAN.word} wrt x, replacing up to 4 entries, at least 16 apart"
             self.report.error("PS0230", clause.span, message, help=hint)
             return None
-        if len(clause.amount.items) != 1:
-            self.report.error("PS0230", clause.span, "a distance is one number")
+        apart = self.report.told(lambda: self._whole(clause, clause.amount, "a distance is", "a distance"))
+        if apart is None:
             return None
-
-        def read() -> nb.NeighbourRelation:
-            apart = whole(clause.amount.items[0], self.environment, "a distance")
-            return nb.Spaced(relation.group, inner=relation, apart=apart, exactly=clause.exactly)
-
-        return self.report.told(read)
+        return nb.Spaced(relation.group, inner=relation, apart=apart, exactly=clause.exactly)
 
     def _by_id(
         self, relation: nb.ReplacingPerson, clauses: Clauses, wrt: tuple[str, ...], span: Span
@@ -391,14 +386,20 @@ class RequirementReader:
                 hint = f"write one {without.ids[0]} in place of one {relation.person}"
             self.report.error("PS0231", span, message, others=((without.span, "declared here"),), help=hint)
             return None
-        if clauses.cell is None:
+        if (cell := clauses.cell) is None:
             return replace(relation, by_id=True)
-        amount = clauses.cell.amount.items
-        if len(amount) != 1:
-            self.report.error("PS0230", clauses.cell.span, "`at most ... in one cell` takes one number")
-            return None
-        most = self.report.told(lambda: whole(amount[0], self.environment, "how many records lie in one cell"))
+        word, what = "`at most ... in one cell` takes", "how many records lie in one cell"
+        most = self.report.told(lambda: self._whole(cell, cell.amount, word, what))
         return None if most is None else replace(relation, by_id=True, per_cell=most if most < relation.group else None)
+
+    def _whole(self, clause: syntax.Node, amount: syntax.Amount, word: str, what: str) -> int:
+        """The one number, whole and positive, that a clause gives.
+
+        Raises: Failure PS0230 where there are several, and what `whole` raises.
+        """
+        if len(amount.items) != 1:
+            raise Failure("PS0230", clause.span, f"{word} one number")
+        return whole(amount.items[0], self.environment, what)
 
     def _given_the_model(
         self,
@@ -475,9 +476,7 @@ class RequirementReader:
         if isinstance(unit, syntax.OneUnit) and unit.most is not None:
             return self._person(unit, adding=adding)
         if isinstance(unit, syntax.UpToUnits):
-            if len(unit.amount.items) != 1:
-                raise Failure("PS0230", unit.span, "`up to` takes one number")
-            group = whole(unit.amount.items[0], self.environment, "the size of a group")
+            group = self._whole(unit, unit.amount, "`up to` takes", "the size of a group")
         makers: dict[str, nb.NeighbourRelation] = {
             "entry": nb.ReplacingEntry(group, adding=adding),
             "record": nb.ReplacingRecord(group, adding=adding),
@@ -500,9 +499,7 @@ class RequirementReader:
         if unit.held not in ("record", "records") or whose or unit.most is None:
             hint = "write one person with at most 5 records"
             raise Failure("PS0230", unit.span, "a unit of several holds records, and is no index set", help=hint)
-        if len(unit.most.items) != 1:
-            raise Failure("PS0230", unit.span, "`at most` takes one number")
-        count = whole(unit.most.items[0], self.environment, "how many records a person has")
+        count = self._whole(unit, unit.most, "`at most` takes", "how many records a person has")
         return nb.ReplacingPerson(count, adding=adding, person=unit.name)
 
     def _unknown_unit(self, word: str, span: Span, units: tuple[str, ...]) -> Failure:

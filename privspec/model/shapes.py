@@ -144,9 +144,9 @@ class Typer(Algebra[Type]):
             return Type((joined,))
         for item, written in zip(items, expr.items, strict=True):
             if item.shape != items[0].shape:
-                raise_two(
-                    self, "PS0207", written, expr.items[0], item, items[0], "the parts of a list must have one shape"
-                )
+                others = ((expr.items[0].span, items[0].describe()),)
+                message = "the parts of a list must have one shape"
+                self.report.error("PS0207", written.span, message, label=item.describe(), others=others)
         return Type((len(items), *items[0].shape))
 
     # -- arithmetic
@@ -176,19 +176,15 @@ class Typer(Algebra[Type]):
     def _entrywise(self, expr: syntax.Binary, left: Type, right: Type) -> Type:
         if not left.known or not right.known:
             return UNKNOWN
-        if expr.op == "/":
-            self._check_divisor(expr.right)
+        divisor = self.public(expr.right) if expr.op == "/" else None
+        if isinstance(divisor, Fraction) and not divisor:
+            raise Failure("PS0260", expr.right.span, "division by zero")
         if left.shape == right.shape or not right.shape:
             return left
         if not left.shape:
             return right
         self._misfit(expr, left, right)
         return UNKNOWN
-
-    def _check_divisor(self, expr: syntax.Expr) -> None:
-        value = self.public(expr)
-        if value is not None and isinstance(value, Fraction) and value == 0:
-            raise Failure("PS0260", expr.span, "division by zero")
 
     def _product(self, expr: syntax.Binary, left: Type, right: Type) -> Type:
         if not left.known or not right.known:
@@ -497,13 +493,6 @@ def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
         hint += f", sum({name}.{expr.name}) for their sum"
     message = f"a column cannot be computed with by itself: the values of {name}.{expr.name} can be counted or added up"
     return Failure("PS0229", expr.span, message, help=hint)
-
-
-def raise_two(
-    typer: Typer, code: str, here: syntax.Expr, there: syntax.Expr, one: Type, other: Type, message: str
-) -> None:
-    """Complain about two places of different types."""
-    typer.report.error(code, here.span, message, label=one.describe(), others=((there.span, other.describe()),))
 
 
 def plain(kind: Type) -> bool:

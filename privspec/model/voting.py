@@ -123,15 +123,12 @@ class Lottery:
 
         # the kernel encloses the powers of these two in balls
         if self.rule is EXPONENTIAL:
-            return _in_proportion(accepted(self.number, scores))
+            chances = accepted(self.number, scores)
+            # each alternative in proportion to its chance (McSherry and Talwar 2007)
+            return tuple(Fraction(chance, sum(chances)) for chance in chances)
         if self.rule is PERMUTE_AND_FLIP:
             return _in_random_order(accepted(self.number, scores))
         return tuple(self.rule.law(self.number, tuple(scores)))
-
-
-def _in_proportion(chances: tuple[int, ...]) -> Law:
-    """Each alternative in proportion to its chance (McSherry and Talwar 2007)."""
-    return tuple(Fraction(chance, sum(chances)) for chance in chances)
 
 
 def _in_random_order(chances: tuple[int, ...]) -> Law:

@@ -243,8 +243,7 @@ def _shares(group: int, inputs: int) -> Iterator[tuple[int, ...]]:
 
 def inputs_compared(model: Model, requirement: Requirement) -> int:
     """How many joint values the inputs of a line take, of one person where they are indexed: |X| of per-atom-LDP."""
-    domains = [model.nodes[name].domain for name in requirement.wrt]
-    return prod((domain.size if domain is not None else None) or 1 for domain in domains)
+    return prod(model.nodes[name].value_count or 1 for name in requirement.wrt)
 
 
 LAWS_LISTED = 2**16
@@ -503,9 +502,9 @@ def _sortable(item: Any) -> Any:
 
 
 def _columns(model: Model, rows: int) -> tuple[tuple[Value, ...], ...]:
-    size = prod(o.domain.size or 0 for o in model.outputs if o.domain is not None)
+    size = prod(output.value_count for output in model.outputs)
     if size * rows > TABLE_LIMIT:
-        big = max(model.outputs, key=lambda o: (o.domain.size or 0) if o.domain is not None else 0)
+        big = max(model.outputs, key=lambda output: output.value_count)
         raise Failure(
             "PS0515", big.span, f"the table would have {rows:,} rows and {size:,} columns", help="use coarser outputs"
         )
