@@ -139,14 +139,38 @@ class InputBlock:
         return None if known is None else known * prod(self.type.shape)
 
     @property
-    def geometry(self) -> Geometry:
-        """How one unit can move."""
+    def one_record(self) -> bool:
+        """Whether it is a table of one record, or one of each party."""
+        return isinstance(self.base_domain, Table) and self.base_domain.records == 1
+
+    def reach(self, *, adding: bool) -> Fraction:
+        """The most by which one coordinate can change; of a ball, the length of what changes a vector.
+
+        Where units may be absent (`adding`), they count as 0 then.
+        Raises: UnboundedError if there is no limit, Failure PS0231 for what does not consist of numbers.
+        """
         base = self.base_domain
-        if isinstance(base, Table):
-            return CellGeometry(base.records)
         if isinstance(base, Ball):
-            return BallGeometry(base.radius, base.dimension, base.norm)
-        return BoxGeometry(*base.bounds) if is_numeric(base) else NoGeometry()
+            return base.radius if adding else 2 * base.radius
+        if isinstance(base, Table):
+            if base.records is not None and not adding:
+                return Fraction(base.records)
+            raise UnboundedError(
+                self,
+                f"the table {self.name} may have any number of records, so replacing everything has no limit",
+                "write `replacing one record` or `adding or removing one record`, or give the number of records: "
+                "table(...)^100",
+            )
+        if not is_numeric(base):
+            raise Failure("PS0231", self.span, f"{self.name} does not consist of numbers")
+        low, high = base.bounds
+        if low is None or high is None:
+            raise UnboundedError(
+                self,
+                f"{self.name} has no bounds, so one unit can change a result by any amount",
+                f"give {self.name} a bounded domain, such as [0, 1]; values outside are clipped",
+            )
+        return max(abs(low), abs(high)) if adding else high - low
 
 
 class UnboundedError(Exception):
@@ -368,73 +392,3 @@ def default_relation(block: InputBlock | None, party: str | None) -> NeighbourRe
     if block is not None and (block.layout == "cells" or block.domain is not block.base_domain):
         return ReplacingRecord()
     return ReplacingEverything()
-
-
-# --- geometry of one input ------------------------------------------------------------------------
-
-
-class Geometry(ABC):
-    """The shape of the set that the units of one input live in."""
-
-    @abstractmethod
-    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """The most by which one coordinate can change.
-
-        Raises: UnboundedError if there is no limit.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class BoxGeometry(Geometry):
-    """Every coordinate moves between two ends, freely of the others."""
-
-    low: Fraction | None
-    high: Fraction | None
-
-    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """The width, or the larger end in size when the coordinate may be absent."""
-        if self.low is None or self.high is None:
-            raise UnboundedError(
-                block,
-                f"{block.name} has no bounds, so one unit can change a result by any amount",
-                f"give {block.name} a bounded domain, such as [0, 1]; values outside are clipped",
-            )
-        return max(abs(self.low), abs(self.high)) if adding else (self.high - self.low)
-
-
-@dataclass(frozen=True, slots=True)
-class BallGeometry(Geometry):
-    """Consecutive runs of `dimension` coordinates lie in an l1 or l2 ball."""
-
-    radius: Fraction
-    dimension: int
-    norm: int
-
-    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        return self.radius if adding else 2 * self.radius
-
-
-@dataclass(frozen=True, slots=True)
-class CellGeometry(Geometry):
-    """Counts of the cells of a table, whose records each stand in one cell; `records`: how many, where it is known."""
-
-    records: int | None = None
-
-    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """As many records as there are, or any number of them, may change when everything does."""
-        if self.records is not None and not adding:
-            return Fraction(self.records)
-        raise UnboundedError(
-            block,
-            f"the table {block.name} may have any number of records, so replacing everything has no limit",
-            "write `replacing one record` or `adding or removing one record`, or give the number of records: "
-            "table(...)^100",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NoGeometry(Geometry):
-    """Words, rankings and laws: no differences of numbers."""
-
-    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        raise Failure("PS0231", block.span, f"{block.name} does not consist of numbers")

@@ -32,7 +32,7 @@ from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
 from privspec.model.distances import DISTANCES, DistanceReader
 from privspec.model.domain_rules import whole
-from privspec.model.domains import Domain, Power
+from privspec.model.domains import Domain, Power, is_numeric
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.measures import AskedMeasure, Chosen, MeasureAt, Metric, Personalised, check_amount, measure_at
 from privspec.model.neighbours import InputBlock
@@ -591,11 +591,12 @@ class RequirementReader:
             return
         for block in (self.blocks[name] for name in wrt if name in self.blocks):
             own = relation.of(block) if isinstance(relation, nb.ReplacingOneOf) else relation
-            counted = isinstance(block.geometry, nb.CellGeometry) and isinstance(own, nb.ReplacingRecord)
-            if counted or block.name in self.unbounded_is_fine or isinstance(block.geometry, nb.NoGeometry):
+            cells = block.layout == "cells"
+            unlimited = isinstance(own, nb.ReplacingRecord) if cells else not is_numeric(block.base_domain)
+            if unlimited or block.name in self.unbounded_is_fine:
                 continue
             try:
-                block.geometry.reach(block, adding=own.adding)
+                block.reach(adding=own.adding)
             except nb.UnboundedError as error:
                 label, hint = "cannot hold with any finite noise", error.suggestion
                 self.report.warn("PS0312", line.span, error.why, label=label, others=block.place, help=hint)

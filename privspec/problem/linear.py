@@ -36,12 +36,10 @@ from privspec.kernel.core.reading import Grid
 from privspec.kernel.rows import Intervals, matrix_of
 from privspec.kernel.writing import SPARSE
 from privspec.language.spelling import spell
-from privspec.model.domains import Between, Cut, Domain, IntegerRange
+from privspec.model.domains import Between, Cut, Domain, IntegerRange, L1Ball, L2Ball
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     Asserted,
-    BallGeometry,
-    CellGeometry,
     InputBlock,
     NeighbourRelation,
     ReplacingEverything,
@@ -332,8 +330,8 @@ def held_of(block: InputBlock, each: int = 1) -> InputLayout:
     """An input as it is held; a coordinate stands for so many numbers."""
     cells = block.layout == "cells"
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
-    geometry = block.geometry
-    ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
+    base = block.base_domain
+    ball = Ball(base.radius, base.dimension, base.norm) if isinstance(base, L1Ball | L2Ball) else None
     columns, shape = _columns(block), tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
     found = InputLayout(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
@@ -444,7 +442,7 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
     if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
         found = _units([_part(block, relation, alone=False) for block in blocks], relation.group)
         # the counts of a table beside other numbers, as if each of them moved by itself
-        wide = any(isinstance(block.geometry, CellGeometry) for block in blocks)
+        wide = any(block.layout == "cells" for block in blocks)
         return (replace(found, cover=Fraction(0)) if wide else found,)
     return tuple(_of_block(block, relation) for block in blocks)
 
@@ -455,13 +453,13 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     if isinstance(relation, Spaced):
         whole = _units([_part(block, relation.inner)], relation.group)
         return replace(whole, apart=relation.apart, exactly=relation.exactly)
-    if not isinstance(block.geometry, CellGeometry):
+    if block.layout != "cells":
         return _units([_part(block, relation)], relation.group)
     block.check_size()
     records, adding, parties = block.records, relation.adding, prod(block.type.shape)
     most = records if isinstance(relation, ReplacingEverything) else relation.group
     if most is None or (adding and not isinstance(relation, ReplacingRecord)):
-        most = int(block.geometry.reach(block, adding=adding))
+        most = int(block.reach(adding=adding))
     most = most if adding or records is None else min(most, records)
     size, shape, stay = max(block.stop - block.start, 1), "cell" if adding else "swap", block.index and not adding
     each = min(most, records // parties) if stay and records else 0
@@ -489,10 +487,9 @@ def _part(block: InputBlock, relation: NeighbourRelation, *, alone: bool = True)
         shape, most = {"linf": "box"}.get(relation.norm, relation.norm), relation.amount * ROUNDED_UP
         return Part(block.start, block.stop, block.size, shape, 1 if shape == "box" else block.size, most)
     length = max(relation.length(block), 1)
-    geometry = block.geometry
-    amount = geometry.reach(block, adding=relation.adding)
-    if isinstance(geometry, BallGeometry) and length > 1:
-        return Part(block.start, block.stop, length, f"l{geometry.norm}", geometry.dimension, amount)
+    base, amount = block.base_domain, block.reach(adding=relation.adding)
+    if isinstance(base, L1Ball | L2Ball) and length > 1:
+        return Part(block.start, block.stop, length, f"l{base.norm}", base.dimension, amount)
     low, high = block.domain.bounds
     if not relation.adding or (alone and length == 1) or low is None or high is None or low == -high:
         return Part(block.start, block.stop, length, "box", 1, amount)

@@ -14,10 +14,11 @@ from privspec.core.records import dataclass, replace
 from privspec.kernel.core.linear import Difference
 from privspec.language import syntax
 from privspec.language.walk import names_used
+from privspec.model.domains import L2Ball
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.library import function_of
-from privspec.model.neighbours import BallGeometry, ReplacingRecord, Spaced
+from privspec.model.neighbours import ReplacingRecord, Spaced
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
 from privspec.problem.terms import multiples
@@ -65,8 +66,8 @@ def scalars_of(model: Model) -> Scalars | None:
 
 def _dimension(model: Model) -> int:
     """How many numbers the vectors have; 0 where inputs are others, or lines are not about vectors at distances."""
-    known, lines = {block.geometry for block in model.blocks}, model.requirements
-    geometry, relation = next(iter(known), None), lines[0].neighbours if len(lines) == 1 else None
+    known, lines = {block.base_domain for block in model.blocks}, model.requirements
+    ball, relation = next(iter(known), None), lines[0].neighbours if len(lines) == 1 else None
     told_apart = (
         not model.trust.central,
         model.accuracy,
@@ -80,14 +81,14 @@ def _dimension(model: Model) -> int:
         model.noise_at is not None,
         model.families and "gaussian" not in model.families,
     )
-    if not isinstance(geometry, BallGeometry) or len(known) > 1 or geometry.norm != 2 or any(told_apart):
+    if not isinstance(ball, L2Ball) or len(known) > 1 or any(told_apart):
         return 0
     spaced = isinstance(relation, Spaced) and isinstance(relation.inner, ReplacingRecord)
     if len(model.exposed(lines[0]) if spaced else ()) < len(model.outputs):
         return 0
     if lines[0].measure.gaussian_mu_down() is None:
         return 0
-    return geometry.dimension if geometry.dimension > 1 else 0
+    return ball.dimension if ball.dimension > 1 else 0
 
 
 def _public(model: Model, expr: syntax.Node) -> bool:

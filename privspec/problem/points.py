@@ -15,10 +15,9 @@ from privspec.kernel.points import Accuracy, Error, PointBlock
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Interval, Real
+from privspec.model.domains import Ball, Domain, Interval, Real, is_numeric
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MeasureAt, Personalised
-from privspec.model.neighbours import BallGeometry, BoxGeometry
 from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -89,11 +88,11 @@ def block_of(model: Model) -> PointBlock:
     if model.loss is None:
         raise without_loss(model)
     error, kind = reader.read(model.loss)
-    geometry = model.block(source.name).geometry
-    low, high = (geometry.low, geometry.high) if isinstance(geometry, BoxGeometry) else (None, None)
-    ball, radius = (f"l{geometry.norm}", geometry.radius) if isinstance(geometry, BallGeometry) else (None, None)
+    base = model.block(source.name).base_domain
+    ball, radius = (f"l{base.norm}", base.radius) if isinstance(base, Ball) else (None, None)
+    low, high = base.bounds if radius is None else (None, None)
     least, most = (None, None) if output.domain is None else output.domain.bounds
-    reach = (low, high) if radius is None else (-radius, radius)
+    reach = base.bounds
     if not _holds(least, reach[0], below=True) or not _holds(most, reach[1], below=False):
         message = f"{output.name} cannot be every point of {source.name}"
         raise Failure("PS0501", output.span, message, help=f"write `output {output.name}`, or a wider domain")
@@ -240,7 +239,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield first, f"{METRIC} of more than one input or output", "write a spec for each point, with its report"
         return
     (source,), (output,) = model.inputs, model.outputs
-    if not isinstance(model.block(source.name).geometry, BoxGeometry | BallGeometry):
+    if not is_numeric(model.block(source.name).base_domain):
         yield source.span, f"{METRIC} with {source.name}, {source.type.describe()}", None
         return
     if source.type.shape != output.type.shape or source.index != output.index or not _about(model, source, output):

@@ -18,10 +18,10 @@ from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
-from privspec.model.domains import Interval, Real, Tables
+from privspec.model.domains import Interval, L2Ball, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
-from privspec.model.neighbours import BallGeometry, CellGeometry, ReplacingEverything, ReplacingVoter, plural
+from privspec.model.neighbours import ReplacingEverything, ReplacingVoter, plural
 from privspec.model.reports import NO_AMOUNT, Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
@@ -280,10 +280,8 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
             message = f"under `trust {trust.name}` the parties are public: each adds its share of the noise"
             yield at(requirement.span, message, "write `replacing` in place of `adding or removing`")
         held = [model.block(name) for name in requirement.wrt]
-        whole = [block.geometry for block in held if relation.length(block) > 1]
-        if requirement.measure.gaussian_mu_down() is None and any(
-            isinstance(one, BallGeometry) and one.norm == 2 for one in whole
-        ):
+        whole = [block.base_domain for block in held if relation.length(block) > 1]
+        if requirement.measure.gaussian_mu_down() is None and any(isinstance(one, L2Ball) for one in whole):
             message = "noise of pure epsilon for vectors of an l2 ball has no shares"
             hint = f"ask for {APPROXIMATE.name} or {ZERO_CONCENTRATED.name}, or hold the vectors in a box"
             yield at(requirement.span, message, hint)
@@ -354,7 +352,7 @@ def _whole_tables(model: Model) -> Iterator[Unsupported]:
         if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
             text = "with records that change in place, each with a figure of its party"
             yield requirement.span, text, "write `adding or removing one record`"
-        several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}
+        several = {name for name in tables if not model.block(name).one_record}
         together = several if len(requirement.wrt) == 1 else tables
         if requirement.neighbours.unit not in ("entry", "record") and together & set(requirement.wrt):
             text = f"with `{requirement.neighbours.describe()}` of a whole table"
@@ -375,7 +373,7 @@ def refuse_missing(model: Model) -> NoReturn:
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]
-        if own.index and model.trust.alone and block.geometry == CellGeometry(1) and len(columns) == 1:
+        if own.index and model.trust.alone and block.one_record and len(columns) == 1:
             name, values = columns[0][0], columns[0][1].describe()
             hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
             hint += f"histogram({name}): the best reports are found"
