@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 14_380,
     "kernel": 132_010,
     "language": 28_000,
-    "model": 102_816,
+    "model": 102_239,
     "noise": 10_500,
-    "problem": 73_195,
+    "problem": 73_138,
     "solvers": 76_230,
     "top": 26_000,
 }
