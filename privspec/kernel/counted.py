@@ -11,6 +11,7 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import ZERO, sqrt_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.tables import laws_compared
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.losses import ROWS, FiniteLaws, PrivacyLoss, response
 from privspec.kernel.moves import units_of
@@ -84,11 +85,10 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
 def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
     """The laws of every two rows that a line compares, of what its observers see."""
     assert isinstance(executed, Drawn)
-    table, line = executed.table, case.frame.obligations[number]
-    if executed.task.rounds is not None:
+    task, seen = executed.task, case.frame.obligations[number].seen
+    if task.rounds is not None:
         return None
-    pairs = tuple((a, b) for a, b, _ in executed.task.compared[number].every())
-    return FiniteLaws(tuple(map(tuple, table.seen(table.view(line.seen)))), table.whole, pairs, ()).composed()
+    return laws_compared(executed.table, seen, task.compared[number]).composed()
 
 
 def _of_votes(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:

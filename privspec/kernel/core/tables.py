@@ -84,17 +84,23 @@ def means(table: Table, costs: Iterable[Sequence[Fraction | int]]) -> list[Fract
     return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / table.whole for pair in pairs]
 
 
+def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:
+    """The laws of what is seen of all rows that are compared, whatever their distance is."""
+    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
+    (laws,) = derive(table, frozenset(outputs), change).loss.factors
+    assert isinstance(laws, FiniteLaws)
+    return laws
+
+
 def let_through(table: Table, outputs: Collection[str], asked: Compared) -> dict[str, Fraction]:
     """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
 
-    Whatever their distance is: a unit that no line is about may move from any of its rows to any other.
+    A unit that no line is about may move from any of its rows to any other.
     """
-    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
-    (laws,) = derive(table, frozenset(outputs), change).loss.factors
+    laws = laws_compared(table, outputs, asked)
     epsilon = laws.epsilon
     if epsilon is not None:
         return {"epsilon": epsilon, "delta": ZERO}
-    assert isinstance(laws, FiniteLaws)
     return {"epsilon": ZERO, "delta": laws.delta_up(ZERO)}
 
 
