@@ -70,7 +70,8 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
     if design is None or not worth:
         executed = rules.judge(own) if worth else rules.privacy(own)
     rules.judge_exposures(own, executed)
-    _computed(own)
+    if own.frame.computed:
+        _computed(own)
     holds = worth and all(claim.holds for claim in found)
     return Report(tuple(found), digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
@@ -89,7 +90,7 @@ def _computed(case: PlanUnderCheck) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
     from privspec.kernel.systems import outputs_of
 
-    known = set(outputs_of(case)) if case.frame.computed else set()
+    known = set(outputs_of(case))
     for one in case.frame.computed:
         taken = known | {data.name for data in case.frame.data}
         if one.name in taken or not one.sources or not set(one.sources) <= known:

@@ -135,14 +135,11 @@ class Shown:
         return frozenset({self.output})
 
 
-@frozen
-class Reports:
-    """Nobody is trusted: each answer is a message, of what one of the owners of the coordinates holds, seen by all."""
+class OfTerm:
+    """What has the outputs of another term."""
 
-    owners: tuple[str, ...]
-    term: Noise
-
-    public = True
+    __slots__ = ()
+    term: Term
 
     @property
     def outputs(self) -> frozenset[str]:
@@ -150,7 +147,17 @@ class Reports:
 
 
 @frozen
-class Shares:
+class Reports(OfTerm):
+    """Nobody is trusted: each answer is a message, of what one of the owners of the coordinates holds, seen by all."""
+
+    owners: tuple[str, ...]
+    term: Noise
+
+    public = True
+
+
+@frozen
+class Shares(OfTerm):
     """A secure sum: each of `parties` adds a share of the noise, and `colluding` of them pool what they know."""
 
     parties: int
@@ -159,13 +166,9 @@ class Shares:
 
     public = True
 
-    @property
-    def outputs(self) -> frozenset[str]:
-        return self.term.outputs
-
 
 @frozen
-class Times:
+class Times(OfTerm):
     """A term that is drawn `count` times, independently; or only if what is shown as `only_if` is not 0."""
 
     term: Term
@@ -179,10 +182,6 @@ class Times:
     @property
     def public(self) -> bool:
         return self.term.public
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return self.term.outputs
 
 
 @frozen
