@@ -283,7 +283,7 @@ class TableFact(MechanismFact):
         if averaged and self.table.prior is not None:
             said.append(assumed("Averages are over values the author expects.", where))
         if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
-            said.append(proved("Many reports together tell how frequent each value is.", _TABLES))
+            said.append(proved("Many reports together show how frequent each value is.", _TABLES))
         return tuple(said)
 
     def _truth_words(self, truth: Truth) -> str:
