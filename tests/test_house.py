@@ -18,17 +18,17 @@ import pytest
 TOP = Path(__file__).parents[1]
 TOKENS = {
     "audit": 11_600,
-    "core": 12_480,
+    "core": 12_475,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 78_202,
-    "families": 195_733,
-    "functions": 14_380,
-    "kernel": 132_010,
+    "explain": 78_196,
+    "families": 195_637,
+    "functions": 14_377,
+    "kernel": 131_951,
     "language": 28_000,
     "model": 102_239,
     "noise": 10_500,
-    "problem": 73_138,
+    "problem": 73_091,
     "solvers": 76_230,
     "top": 26_000,
 }

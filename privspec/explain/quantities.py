@@ -13,8 +13,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.records import dataclass
+from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.stated import parse_exact
 
 Real: TypeAlias = Fraction | float | int
@@ -128,7 +128,7 @@ def gap_words(relative: float | None) -> Quantity | None:
     """A relative gap, rounded up; never below the one at which plans are optimal, as less hangs on the processor."""
     if relative is None:
         return None
-    gap = max(Fraction(str(OPTIMAL_GAP)), Fraction(relative))
+    gap = max(OPTIMAL_GAP, Fraction(relative))
     return percent(gap, 2, UP) if gap >= Fraction(1, 1000) else rounded(gap, 1, UP)
 
 

@@ -21,13 +21,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
 from privspec.core.spans import Span
 from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, View, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, read
+from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.kernel.writing import array, plan_digest, write
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -139,8 +139,10 @@ class Decided:
         own = {"value": self.loss, "among": self.among, **self.stated()}
         value, among, remarks = own.pop("value"), own.pop("among"), own.pop("remarks", {})
         bound = own.pop("bound") if "bound" in own else self.lower_bound
+        gap = None if bound is None else (Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1)
+        expression = "" if self.model.loss is None else spell(self.model.loss)
         plan = {
-            **rated(self.model, value, bound, among, self.units, self.kind, **self.figures),
+            **rated(value, bound, gap, expression, among, self.units, self.kind, self.figures),
             "alternatives": [one.to_json() for one in self.others],
             "accuracy": [],
             "claims": {},
@@ -317,24 +319,23 @@ def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rated(
-    model: Model,
     value: float,
     bound: float | None,
+    gap: Fraction | None,
+    expression: str,
     among: str,
-    units: str = "units of the loss expression",
-    kind: str = "expected",
-    **more: Any,
+    units: str,
+    kind: str,
+    figures: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The status of a plan and its loss: optimal where the gap of the stated doubles, as derived again, is near 0.
 
-    Args: among, the mechanisms that the bound is about; more, what else is said of the loss.
+    Args: among, the mechanisms that the bound is about; figures, what else is said of the loss.
     """
-    gap = None if bound is None else float((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
-    loss = {"value": value, "lower_bound": bound, "relative_gap": gap, **more}
-    loss |= {"expression": "" if model.loss is None else spell(model.loss), "units": units}
+    loss = {"value": value, "lower_bound": bound, "relative_gap": None if gap is None else float(gap), **figures}
     return {
         "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
-        "loss": loss | {"among": among, "kind": kind},
+        "loss": loss | {"expression": expression, "units": units, "among": among, "kind": kind},
     }
 
 

@@ -15,12 +15,18 @@ from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import ABOUT_BETTER_ONES, Infeasible, float_down, sealed, without_bound
+from privspec.families.decision import (
+    ABOUT_BETTER_ONES,
+    Infeasible,
+    float_down,
+    rated,
+    sealed,
+    without_bound,
+)
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import HOMES, PlanUnderCheck, rules_of
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.designs import Alternative, Design, floor_of, gap_of
-from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
@@ -102,7 +108,7 @@ class DesignDecision:
         value, own = self.loss, plan["loss"]
         apart = None if bound is None else gap_of(Fraction(value), Fraction(bound), self.chosen.paid)
         solved = [one for one in self.outcomes if isinstance(one, Solved)]
-        among = dict.fromkeys(one.plan["loss"]["among"] for one in solved)
+        among = "" if bound is None else " or ".join(dict.fromkeys(one.plan["loss"]["among"] for one in solved))
         others = [
             {
                 "name": described(values),
@@ -124,16 +130,7 @@ class DesignDecision:
                     "solver": plan["remarks"]["solver"] | {"seconds": self.seconds},
                     **({} if relaxed is None else {"relaxation": relaxed}),
                 },
-                "status": "optimal" if apart is not None and apart <= OPTIMAL_GAP else "feasible",
-                "loss": {
-                    "value": value,
-                    "lower_bound": bound,
-                    "relative_gap": None if apart is None else float(apart),
-                    "expression": self.block.expression,
-                    "units": own["units"],
-                    "among": "" if bound is None else " or ".join(among),
-                    "kind": own["kind"],
-                },
+                **rated(value, bound, apart, self.block.expression, among, own["units"], own["kind"], {}),
                 "alternatives": others,
                 KEY: {
                     "problem": write(self.block),

@@ -126,18 +126,22 @@ def read_chain(block: JsonNode, mechanism: JsonNode) -> Chain:
     family, noise, unit, scale = mechanism.fields("family", "noise", "unit", "scale")
     family.same("chain")
     noise.one_of(*NOISE)
-    step, size, width = unit.exact(), scale.exact(), len(found.offset.values())
+    return chain_of(found, unit.exact(), scale.exact())
+
+
+def chain_of(block: ChainBlock, step: Fraction, size: Fraction) -> Chain:
+    """Noise of a size in steps, on the answers of a block; refused where these are no multiples of the step."""
     if step <= 0 or size < FINEST:
-        raise mechanism.wrong("has noise of no size, or of one that is too small to be drawn")
-    lowest = [min(row) for row in found.added.rows]
-    parts = found.added.unit / step
-    moved = [[(value - low) * parts for value in row] for row, low in zip(found.added.rows, lowest, strict=True)]
+        raise Refused("the noise has no size, or one that is too small to be drawn")
+    lowest, width = [min(row) for row in block.added.rows], len(block.offset.values())
+    parts = block.added.unit / step
+    moved = [[(value - low) * parts for value in row] for row, low in zip(block.added.rows, lowest, strict=True)]
     if parts.denominator != 1 and any(value.denominator != 1 for row in moved for value in row):
-        raise unit.wrong("is no step of the answers: they lie between multiples of it")
+        raise Refused("the unit is no step of the answers: they lie between multiples of it")
     rows = [tuple(int(value) for value in row) for row in moved]
-    base = [sum(lowest[j::width]) * found.added.unit + offset for j, offset in enumerate(found.offset.values())]
+    base = [sum(lowest[j::width]) * block.added.unit + offset for j, offset in enumerate(block.offset.values())]
     counts = tuple(tuple(rows[i : i + width]) for i in range(0, len(rows), width))
-    return Chain(counts, found.model, size, found, tuple(base), step)
+    return Chain(counts, block.model, size, block, tuple(base), step)
 
 
 def step_of(block: ChainBlock) -> Fraction:
@@ -161,7 +165,7 @@ def loss_of(chain: Chain, scale: Fraction) -> Fraction:
     return errors_of(replace(chain, scale=scale), chain.block.weights)
 
 
-def told_apart(chain: Chain, scale: Fraction, place: tuple[int, int, int, int, int], epsilon: Fraction) -> bool:
+def told_apart(chain: Chain, scale: Fraction, place: list[int], epsilon: Fraction) -> bool:
     """Whether noise of a size lets through more than epsilon, at a law, an entry, two values and an answer."""
     number, t, a, b, w = place
     if t >= chain.length or max(a, b) >= chain.size or w > chain.everything():
@@ -264,7 +268,7 @@ class ChainRules(Rules):
                 above = told_beyond(chain, smaller, [item.integer() for item in place.items(4)], signs, epsilon)
             elif number in chain.block.lines:
                 at = [item.integer() for item in place.items(5)]
-                above = affordable(chain) and told_apart(chain, smaller, (at[0], at[1], at[2], at[3], at[4]), epsilon)
+                above = affordable(chain) and told_apart(chain, smaller, at, epsilon)
             else:
                 place.same(None)
                 beyond.same(None)

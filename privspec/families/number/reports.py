@@ -41,7 +41,7 @@ from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.points import CLASSES as ONE_LAW
-from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached, read_points
+from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached
 from privspec.kernel.points import NOTE as POINTS_NOTE
 from privspec.kernel.points import Points as Executed
 from privspec.kernel.points import least_loss as least_point_loss
@@ -63,7 +63,7 @@ from privspec.kernel.reports import (
     units_of_cells,
     units_of_counts,
 )
-from privspec.kernel.writing import array, exact_grid, write
+from privspec.kernel.writing import array, exact_grid
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
@@ -431,9 +431,7 @@ class Points:
 
         Raises: SpecError PS05xx.
         """
-        block = reading_of_points.block_of(model)
-        mechanism = {"family": "points", "norm": "l2", "scale": "1", "unit": "1"}
-        return PointSystem(model, read_points(JsonNode(write(block), "block"), JsonNode(mechanism, "mechanism")))
+        return PointSystem(model, Executed(reading_of_points.block_of(model), "l2", Fraction(1), Fraction(1)))
 
     def decide(self, model: Model, system: PointSystem, settings: Settings) -> Decision | Infeasible:
         """The best of the norms that are allowed."""

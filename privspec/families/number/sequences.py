@@ -35,10 +35,10 @@ from privspec.kernel.chains import (
     CLASSES,
     FINEST,
     Chain,
+    chain_of,
     errors_of,
     loss_of,
     plain,
-    read_chain,
     read_proof,
     step_of,
     told_apart,
@@ -49,7 +49,7 @@ from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
 from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, all_laws, work_of_windows
-from privspec.kernel.writing import array, write
+from privspec.kernel.writing import array
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.chains import block_of
@@ -95,8 +95,7 @@ class Correlated:
         Raises: SpecError PS05xx.
         """
         block = block_of(model)
-        mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
-        found = read_chain(JsonNode(write(block), "block"), JsonNode(mechanism, "mechanism"))
+        found = chain_of(block, step_of(block), Fraction(1))
         return Sequence(model, found, _log_laws(found) if affordable(found) else None)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
@@ -253,7 +252,7 @@ def _by_laws(system: Sequence, epsilon: Fraction) -> tuple[Fraction, Refused | N
         return FINEST, None, Proof("laws")
     t, a, b, w = worst.place
     place = [t // chain.length, t % chain.length, a, b, w]
-    below = _below(found, lambda scale: told_apart(chain, scale, (place[0], place[1], a, b, w), epsilon))
+    below = _below(found, lambda scale: told_apart(chain, scale, place, epsilon))
     return short_up(found * (1 + SPARE)), None if below is None else Refused(below, place), Proof("laws")
 
 
