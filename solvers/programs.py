@@ -43,10 +43,14 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pairs:
-    """The differences scale * (e_i - e_j), i != j, over the given coordinates (a record that moves between cells)."""
+    """The differences scale * (e_i - e_j), i != j, over the given coordinates (a record that moves between cells).
+
+    `runs`: the cells are those of so many parties, one after another, whose records no question tells apart.
+    """
 
     coordinates: Indices
     scale: float
+    runs: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -243,11 +243,11 @@ def test_a_law_of_noise_says_all_that_is_asked_of_it() -> None:
     """Each has names of its own, words, a title, a note that there is, and an object that draws it."""
     assert len({law.family for law in laws()}) == len(laws())
     for law in by_shape().values():
-        assert law.words and law.title and law.figures[-1] in law.exposed
+        assert law.words and law.title and law.family and law.figures[-1] in law.exposed
         for note in law.notes:
             assert (TOP / "privspec" / "noise" / "notes" / f"{note}.md").exists()
         home = import_module(f"privspec.noise.{law.__module__.rpartition('.')[2]}")
-        assert [one for one in home.DRAWN if one.known is law and one.family]
+        assert [one for one in home.DRAWN if one.known is law]
 
 
 # --- a voting rule that there is not: the alternative with fewest points is less likely than each other ----
@@ -439,11 +439,10 @@ from typing import ClassVar
 import flint
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.matrices import ExactVector, Integers
 from privspec.kernel.laws.logistic import Logistic
 from privspec.noise.inverse import DrawnNumbers, Inverse
-from privspec.noise.laplace import scaled_l1_sensitivity
-from privspec.noise.law import Array, Moves, ScaledNoise
+from privspec.noise.law import Array, ScaledNoise
 from privspec.noise.samplers import Randomness
 
 
@@ -465,9 +464,6 @@ class LogisticNoise(ScaledNoise):
     """The points of the lattice nearest to answers + logistic noise, halves up. Note logistic."""
 
     known: ClassVar[type[Logistic]] = Logistic
-
-    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        return scaled_l1_sensitivity(strategy, self.scales, moves.exact, Fraction(0))
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         twice = 2 * answers.denominator * grid.numerator

@@ -191,7 +191,7 @@ def _known_of(name: str, model: Model) -> Iterator[str]:
 def _moved(name: str, model: Model) -> Iterator[str]:
     """How far one unit of each line moves a value that is linear in the data, or what an output stands for."""
     from privspec.explain.graphs import unit_words
-    from privspec.problem.linear_differences import sensitivity as moved
+    from privspec.families.gaussian.differences import sensitivity as moved
 
     matrix = linear_map(model, name)
     if matrix is None:

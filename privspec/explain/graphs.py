@@ -219,7 +219,7 @@ def sensitivities(model: Model) -> list[tuple[Requirement, list[tuple[str, str]]
             matrix = linear_map(model, name)
             if matrix is not None and matrix.size:  # of unknown keys nobody knows how many there are
                 maps[name] = matrix
-    from privspec.problem.linear_differences import sensitivity  # the front end does without the kernel
+    from privspec.families.gaussian.differences import sensitivity  # the front end does without the kernel
 
     done: set[tuple[str, tuple[str, ...]]] = set()
     told = []

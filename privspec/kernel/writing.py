@@ -7,9 +7,6 @@ their SHA-256 where they are long. No verdict rests on what is here: whatever is
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -19,12 +16,11 @@ from typing import Any
 
 from flint import fmpq_mat
 
+from privspec.kernel.core.reading import LISTED as LISTED
 from privspec.kernel.core.reading import Grid, JsonNode
+from privspec.kernel.core.reading import array as array
 from privspec.kernel.judging import digest
-from privspec.kernel.rows import Intervals
 
-LISTED = 4096
-"""Arrays of at most this many entries are written as lists."""
 SPARSE = 3
 """A matrix is written with the places of its entries if it has so many times more of them that are 0."""
 
@@ -35,15 +31,6 @@ def exact_grid(values: Iterable[Fraction | int], shape: tuple[int, ...] | None =
     below = lcm(*(value.denominator for value in listed))
     entries = tuple(value.numerator * (below // value.denominator) for value in listed)
     return Grid((len(listed),) if shape is None else shape, Fraction(1, below), entries)
-
-
-def array(value: Grid, listed: int = LISTED) -> dict[str, Any]:
-    """An array as `JsonNode.array` reads it: a list of up to so many entries, or packed."""
-    head = {"shape": list(value.shape), "unit": str(value.unit)}
-    if len(value.entries) <= listed or max(map(abs, value.entries)) >= 2**63:
-        return {**head, "rows": list(value.entries)}
-    raw = struct.pack(f"<{len(value.entries)}q", *value.entries)
-    return {**head, "data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
 def sparse(shape: tuple[int, ...], places: Sequence[int], values: Grid, listed: int = LISTED) -> dict[str, Any]:
@@ -77,9 +64,9 @@ def write(value: object) -> dict[str, Any]:
         return array(value)
     if isinstance(value, fmpq_mat):
         return matrix(value)
-    if isinstance(value, Intervals):
-        starts, ends = (array(exact_grid(one)) for one in (value.starts, value.ends))
-        return {"form": "intervals", "shape": [value.nrows(), value.ncols()], "starts": starts, "ends": ends}
+    if hasattr(value, "written"):
+        own: dict[str, Any] = value.written()
+        return own
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no exact form")
     # what the compiler adds to a class of the kernel is not written: its fields are read in the kernel's words

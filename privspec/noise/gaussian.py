@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
 from privspec.kernel.laws import gaussian as laws
 from privspec.kernel.laws.law import Law
 from privspec.noise.inverse import nearest_normal
-from privspec.noise.law import Array, Moves, NoiseLaw, Shares, l2_sensitivity_up
+from privspec.noise.law import Array, NoiseLaw, Shares
 from privspec.noise.samplers import Randomness, discrete_gaussian
 
 if TYPE_CHECKING:
@@ -34,17 +34,6 @@ class GaussianNoise(NoiseLaw):
         law = release.noise
         assert isinstance(law, laws.Gaussian)
         return cls(law.scale)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"shape": self.known.shape, "standard_deviation": str(self.standard_deviation)}
-
-    def row_variances(self, rows: int, grid: Fraction) -> Array:
-        """Those of the normal law (rounding to the grid adds at most grid^2 / 4, below any digit shown)."""
-        return np.full(rows, float(self.standard_deviation) ** 2)
-
-    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Mu: the l2 sensitivity in standard deviations."""
-        return l2_sensitivity_up(strategy, moves.differences) / self.standard_deviation
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         """The nearest lattice points of exact real sums."""
@@ -75,20 +64,6 @@ class GaussianShares(Shares):
         law = release.noise
         assert isinstance(law, laws.GaussianShares)
         return cls(release.parties, law.honest, law.variance)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"shape": self.known.shape, "variance": str(self.variance), **self._among}
-
-    def row_variances(self, rows: int, grid: Fraction) -> Array:
-        """Those of the sum of all shares: less than 2^-1800 below it."""
-        return np.full(rows, float(self.parties * self.variance))
-
-    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Mu, rounded up."""
-        square = l2_sensitivity_up(strategy, moves.differences) ** 2
-        return Fraction(
-            np.nextafter(float(laws.GaussianShares(self.variance, self.honest).mu_squared(square, grid)) ** 0.5, np.inf)
-        )
 
     def share(self, rows: int, grid: Fraction, randomness: Randomness) -> Integers:
         return integers(discrete_gaussian(self.variance / grid**2, randomness) for _ in range(rows))

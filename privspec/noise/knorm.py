@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.matrices import ExactVector, Integers
 from privspec.core.records import dataclass
 from privspec.kernel.laws import knorm as laws
 from privspec.kernel.laws.law import Law
-from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
+from privspec.noise.law import Array, NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.vectors import EuclideanVectors, approximate
 
@@ -31,17 +31,6 @@ class KNormL2Noise(NoiseLaw):
         law = release.noise
         assert isinstance(law, laws.KNorm)
         return cls(law.scale)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"shape": self.known.shape, "scale": str(self.scale)}
-
-    def row_variances(self, rows: int, grid: Fraction) -> Array:
-        """The radius is Gamma(rows, scale), the direction uniform: (rows + 1) scale^2 each."""
-        return np.full(rows, (rows + 1) * float(self.scale) ** 2)
-
-    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Epsilon: the l2 sensitivity in units of the scale."""
-        return l2_sensitivity_up(strategy, moves.differences) / self.scale
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         return EuclideanVectors(1, len(answers), self.scale, randomness).nearest(answers, grid).ravel()

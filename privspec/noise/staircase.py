@@ -6,25 +6,19 @@ from bisect import bisect_right
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.kernel.core.reading import Grid
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase, Stepped
-from privspec.kernel.writing import array
-from privspec.noise.laplace import scaled_l1_sensitivity
-from privspec.noise.law import Array, Moves, NoiseLaw, lattice_of, on_lattice
+from privspec.noise.law import Array, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness, bernoulli_fraction
 
 if TYPE_CHECKING:
     from privspec.kernel.core.linear import Release
-
-PACKED = 16
-"""Weights of more cells are packed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +38,6 @@ class SteppedNoise(NoiseLaw):
         law = release.noise
         assert isinstance(law, Staircase)
         return cls(law.law, release.grid)
-
-    def to_json(self) -> dict[str, Any]:
-        law = self.law
-        weights = array(Grid((len(law.weights),), Fraction(1), law.weights), PACKED)
-        named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
-        return {"shape": self.known.shape, "laws": [named | {"point": law.point, "weights": weights}]}
-
-    @property
-    def size(self) -> Fraction:
-        return self.law.size * self.step
-
-    @property
-    def beside(self) -> dict[str, str]:
-        return {"epsilon": str(self.law.epsilon)}
-
-    def row_variances(self, rows: int, grid: Fraction) -> Array:
-        return np.full(rows, float(self.law.square * grid**2))
-
-    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Delta at the epsilon of the law."""
-        points, moved = (lattice_of(strategy, moves.points, moves=own) for own in (False, True))
-        on_points = points is not None and (points / grid).denominator == 1
-        cost = scaled_l1_sensitivity(strategy, (grid,), moves.exact, Fraction(0) if on_points else grid)
-        together = int(moved / grid) if on_points and moved else 1
-        return self.law.delta_up(cost.numerator // cost.denominator, together)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         return integers(lattice + stepped(self.law, randomness) for lattice in on_lattice(answers, grid))

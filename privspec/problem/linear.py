@@ -359,15 +359,6 @@ def grid_of(block: InputBlock, bits: int) -> Fraction:
     return step / (high - low)
 
 
-def cells_alike(block: InputBlock) -> list[list[int]]:
-    """The cells of a table in sets, where a record may have shares in several: in all of one set."""
-    found = first_cells(_columns(block))
-    sets: dict[int, list[int]] = {}
-    for cell in range(block.size if len(set(found)) < len(found) else 0):
-        sets.setdefault(cell - cell % len(found) + found[cell % len(found)], []).append(cell)
-    return list(sets.values())
-
-
 def _columns(block: InputBlock) -> tuple[Column, ...]:
     return tuple(column_of(name, domain) for name, domain in block.schema or ())
 

@@ -401,7 +401,7 @@ def test_a_run_adds_up_messages_each_with_noise(name: str) -> None:
         found = (mechanism.simulate(Simulation(draws, 3, data, approximate)) - aim) / scale
         assert np.abs(found.mean(axis=0)).max() < 5 / draws**0.5
         assert found.var(axis=0) == pytest.approx(1, abs=8 / draws**0.5)
-    randomness, sums, parts = SimulationRandomness(7), [], Parts(mechanism.executed, "nobody")
+    randomness, sums, parts = SimulationRandomness(7), [], Parts(mechanism.executed, mechanism.trust)
     for _ in range(60):
         messages = []
         for number, party in enumerate(parts.names):

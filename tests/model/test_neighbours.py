@@ -6,17 +6,12 @@ from fractions import Fraction
 import model_specs as specs
 import numpy as np
 import pytest
+from privspec.solvers.programs import Balls, Boxes, Pairs, Vectors
 
+from privspec.families.gaussian.differences import sets_of
 from privspec.model import neighbours as nb
 from privspec.problem.linear import moved
 from privspec.problem.linear_affine import Layout
-from privspec.problem.linear_differences import (
-    BallDifferences,
-    BoxDifferences,
-    PairDifferences,
-    VectorDifferences,
-    sets_of,
-)
 
 
 def block(domain, parties="", index="", question="x"):
@@ -34,9 +29,14 @@ privacy:
 
 def sets(blocks, relation):
     """Every set of differences of some inputs under a relation."""
+    return [one for one, _ in covered(blocks, relation)]
+
+
+def covered(blocks, relation):
+    """The same, each with how many times larger it is than what units surely do."""
     layout = Layout.laid(blocks)
     everything = np.eye(layout.width)
-    return [one for one, _ in sets_of(moved(blocks, relation), layout, everything)]
+    return [one for difference in moved(blocks, relation) for one in sets_of(difference, layout, everything)]
 
 
 def reach(parts, direction):
@@ -44,14 +44,14 @@ def reach(parts, direction):
     found = []
     for part in parts:
         match part:
-            case VectorDifferences():
-                found.append(max(abs(direction[i]) * float(a) for i, a in zip(part.indices, part.amounts, strict=True)))
-            case PairDifferences():
+            case Vectors():
+                found.append(np.abs(part.matrix.T @ direction).max())
+            case Pairs():
                 values = direction[part.coordinates]
                 found.append(float(part.scale) * (values.max() - values.min()))
-            case BallDifferences():
+            case Balls():
                 found.append(max(np.linalg.norm(direction[b]) for b in part.blocks) * float(part.radius))
-            case BoxDifferences():
+            case Boxes():
                 width = np.array([float(r) for r in part.reach])
                 found.append(max((np.abs(direction[b]) * width[b]).sum() for b in part.blocks))
     return max(found)
@@ -79,43 +79,42 @@ def test_replacing_entries(domain, shape, low, high, group):
 
 def test_adding_or_removing_an_entry_compares_with_zero():
     (part,) = sets([block("[-1, 2]^6")], nb.ReplacingEntry(adding=True))
-    assert isinstance(part, VectorDifferences)
-    assert set(part.amounts) == {Fraction(2)}
+    assert isinstance(part, Vectors)
+    assert set(part.matrix.data) == {2.0}
 
 
 def test_a_record_of_several_entries_is_a_box():
     (part,) = sets([block("[0, 3]^(2, 3)")], nb.ReplacingRecord())
-    assert isinstance(part, BoxDifferences)
+    assert isinstance(part, Boxes)
     assert [list(b) for b in part.blocks] == [[0, 1, 2], [3, 4, 5]]
-    assert set(part.reach) == {Fraction(3)}
-    assert part.exact
+    assert set(part.reach) == {3.0}
 
 
 def test_everything_of_a_box():
     (part,) = sets([block("[0, 3]^6")], nb.ReplacingEverything())
-    assert isinstance(part, BoxDifferences)
+    assert isinstance(part, Boxes)
     assert [len(b) for b in part.blocks] == [6]
 
 
 def test_balls():
     ball = block("l2_ball(1/2, 3)^2")
-    (part,) = sets([ball], nb.ReplacingRecord())
-    assert isinstance(part, BallDifferences)
-    assert (part.radius, len(part.blocks), part.exact) == (Fraction(1), 2, True)
+    ((part, cover),) = covered([ball], nb.ReplacingRecord())
+    assert isinstance(part, Balls)
+    assert (part.radius, len(part.blocks), cover) == (1, 2, 1)
     (part,) = sets([ball], nb.ReplacingRecord(adding=True))
     assert part.radius == Fraction(1, 2)
     (part,) = sets([ball], nb.ReplacingEntry())
-    assert isinstance(part, VectorDifferences)
+    assert isinstance(part, Vectors)
     (part,) = sets([block("l1_ball(1, 3)^2")], nb.ReplacingRecord())
-    assert isinstance(part, VectorDifferences)
-    assert set(part.amounts) == {Fraction(2)}
+    assert isinstance(part, Vectors)
+    assert set(part.matrix.data) == {2.0}
 
 
 def test_all_balls_of_one_person_are_covered():
     both = block("l2_ball(1, 3)^2", "parties: voter in 1..1", "[voter]")
-    (part,) = sets([both], nb.ReplacingVoter(party="voter"))
-    assert isinstance(part, BallDifferences)
-    assert not part.exact
+    ((part, cover),) = covered([both], nb.ReplacingVoter(party="voter"))
+    assert isinstance(part, Balls)
+    assert cover > 1
     rng = np.random.default_rng(2)
     for _ in range(100):
         moves = [v / np.linalg.norm(v) * 2 for v in rng.normal(size=(2, 3))]
@@ -139,10 +138,10 @@ def test_tables(group):
 
 def test_groups_that_are_too_many_are_bounded():
     wide = block("[0, 1]^200")
-    (part,) = sets([wide], nb.ReplacingEntry(4))
-    assert isinstance(part, VectorDifferences)
-    assert not part.exact
-    assert set(part.amounts) == {Fraction(4)}
+    ((part, cover),) = covered([wide], nb.ReplacingEntry(4))
+    assert isinstance(part, Vectors)
+    assert cover > 1
+    assert set(part.matrix.data) == {4.0}
 
 
 def test_no_bounds_no_differences():
@@ -157,12 +156,12 @@ def test_several_inputs():
     model = specs.load(text)
     both = [model.block("x"), model.block("V")]
     (part,) = sets(both, nb.ReplacingEverything())
-    assert isinstance(part, BoxDifferences)
+    assert isinstance(part, Boxes)
     assert [float(r) for r in part.reach] == [1.0] * 8 + [2.0] * 12
     parts = sets(both, nb.ReplacingRecord())
     assert len(parts) == 2
     parts = sets(both, model.requirements[10].neighbours)
-    assert [type(p) for p in parts] == [VectorDifferences, BoxDifferences]
+    assert [type(p) for p in parts] == [Vectors, Boxes]
     assert [len(b) for b in parts[1].blocks] == [4, 4, 4]
 
 

@@ -58,7 +58,7 @@ def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ..
     root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
     return tuple(
         limit.bound * (line_value(problem, release, limit.stated) / float(limit.stated.bound)) ** 2
-        if release.noise.amount == "epsilon" and not limit.stated.of_squares
+        if not release.noise.normal and not limit.stated.of_squares
         else float(np.sum(np.asarray(limit.error_map @ root) ** 2))
         for limit in problem.system.limits
     )

@@ -26,8 +26,8 @@ from privspec.families.gaussian.release import (
     Dual,
     LinearRelease,
     Mechanism,
-    achieved_amount,
     exact_gaussian,
+    length_up,
     output_grid,
     rounded_reconstruction,
 )
@@ -226,7 +226,7 @@ def exact_release(
     found = replace(found, output_grid=output_grid(deviations))
     nested = chain(problem.views(budgets), system.outputs_count)[1]
     if nested or all(
-        achieved_amount(found, view, rows) <= budget
+        length_up(found, view, rows) <= budget
         for view, rows, budget in zip(system.views, found.view_rows, problem.budgets, strict=True)
         if budget is not None
     ):

@@ -25,9 +25,9 @@ from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.decision import accuracy_json, float_down, inverse_root
 from privspec.families.gaussian.problem import Problem, site_maps
-from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
+from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits, judged
 from privspec.kernel.changes import Piece, boxed
-from privspec.kernel.core.linear import Difference, Places, Release, read_release
+from privspec.kernel.core.linear import Difference, Places, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
@@ -43,8 +43,7 @@ from privspec.kernel.writing import array
 from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import grid_of
-from privspec.problem.linear_differences import PairDifferences
-from privspec.solvers.programs import MEETING, Array, box_scaling, shorter
+from privspec.solvers.programs import MEETING, Array, Pairs, box_scaling, shorter
 
 Judge = Callable[[Frame, Release, JsonNode], LowerBound]
 """What a witness proves of the loss, and of which mechanisms."""
@@ -140,13 +139,14 @@ class Stated:
         matrix = outputs if outputs is not None else inputs
         if matrix is None:
             raise InternalError("a release without reconstruction")
-        bits = input_grid_bits(self.problem, release)
+        bits, noise = input_grid_bits(self.problem, release), release.noise
+        among = {} if noise.honest is None else {"parties": release.parties, "honest": noise.honest}
         grids = ((block.name, grid_of(block, bits)) for block in blocks)
         fine = Fraction(1, 2**bits)
         return {
             "inputs": [{"name": name, "grid": f"2^-{bits}" if grid == fine else str(grid)} for name, grid in grids],
             "strategy": release.strategy.to_json(),
-            "noise": release.noise.to_json(),
+            "noise": {"shape": noise.shape, noise.keys[0]: noise.stated(), **among},
             "grid": release.grid,
             "reconstruction": {"of": "inputs" if outputs is None else "outputs", "matrix": matrix.to_json()},
             "output_grid": release.output_grid,
@@ -161,9 +161,7 @@ class Stated:
     @cached_property
     def release(self) -> Release:
         """What is executed."""
-        (linear,) = elaborate(self.problem.model).blocks
-        family = JsonNode(self.mechanism.release.noise.family, "family")
-        return read_release(family, JsonNode(self.executed, "executed"), linear, self.frame)
+        return judged(self.problem, self.mechanism.release)
 
     @cached_property
     def figures(self) -> Figures:
@@ -306,7 +304,7 @@ def bound_witness(
     }
 
 
-def _within_runs(pairs: sparse.csc_array, among: PairDifferences) -> sparse.csc_array:
+def _within_runs(pairs: sparse.csc_array, among: Pairs) -> sparse.csc_array:
     """Pairs of cells as columns (n, K), the second moved to the run of the first: a question sees the same of both."""
     if among.runs == 1 or np.any(np.diff(pairs.indptr) != 2):
         return pairs
@@ -321,7 +319,7 @@ def _within_runs(pairs: sparse.csc_array, among: PairDifferences) -> sparse.csc_
 
 def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
     """Differences with their weights, those of one requirement together."""
-    pure = mechanism.release.noise.amount == "epsilon"
+    pure = not mechanism.release.noise.normal
     found: dict[int, Seen] = {}
     for view, budget, part, weights in zip(
         problem.system.views, dual.budgets, dual.point.differences, dual.point.weights, strict=True
@@ -331,9 +329,10 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         measure = view.requirement.measure
         mu = None if pure else mu_up(measure, budget)
         cells = None
-        if isinstance(view.exact, PairDifferences):
-            part = _within_runs(sparse.csc_array(part), view.exact)
-            cells = view.exact.coordinates if view.exact.runs == 1 else None
+        among = view.differences
+        if isinstance(among, Pairs):
+            part = _within_runs(sparse.csc_array(part), among)
+            cells = among.coordinates if among.runs == 1 else None
         own = Seen(
             view.index,
             mu,

@@ -87,8 +87,9 @@ class Executed:
 
     def noise_variances(self) -> Array:
         """The variances of the noise in the answers (k,), or in the sums of what is sent."""
-        each = self.noise.row_variances(self.strategy.shape[0], self.release.grid)
-        return np.asarray(each * np.array(self.release.senders))
+        release = self.release
+        known = release.noise.variances(self.strategy.shape[0], release.grid)
+        return np.array([float(v * release.excess * n) for v, n in zip(known, release.senders, strict=True)])
 
     def approximate_noise(self, repetitions: int, seed: int) -> Array:
         """Floating-point noise in the same (repetitions, k): simulation only."""

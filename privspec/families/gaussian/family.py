@@ -34,18 +34,15 @@ from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
 from privspec.kernel.core.problem import notes_of
-from privspec.kernel.laws.law import laws
+from privspec.kernel.laws.laplace import Scaled
+from privspec.kernel.laws.law import OfOneScale, laws
 from privspec.kernel.writing import write
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
-from privspec.noise.gaussian import GaussianNoise
-from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.law import ScaledNoise
 from privspec.problem.elaborate import units_of
-from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.refusals import refuse_missing, without_loss
-from privspec.solvers.programs import NotSpecialError, SolverError, Unprotectable
+from privspec.solvers.programs import NotSpecialError, SolverError, Streams, Unprotectable
 
 BYTES, SECONDS = 600, 2.5e-5
 """Of an entry of a square matrix, as measured of running totals of 256 to 800 numbers.
@@ -224,7 +221,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed(*(word for law in laws() if law.figures == ("epsilon",) for word in law.words))
     size = problem.system.outputs_count + problem.system.inputs_count
-    if any(isinstance(view.exact, StreamDifferences) for view in problem.system.views):
+    if any(isinstance(view.differences, Streams) for view in problem.system.views):
         return  # of units that lie apart, or have vectors, Gaussian noise alone is bounded
     compared = size <= COMPARED_SIZE or problem.system.outputs_count <= FEW
     if (not gaussian and wanted) or (compared and (wanted or problem.settings.alternatives)):
@@ -309,14 +306,14 @@ def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fract
     noise = release.noise
     if problem.system.limits:
         return None
-    if isinstance(noise, ScaledNoise):  # what stands on a lattice stays there
+    if isinstance(noise, Scaled):  # what stands on a lattice stays there
         release = replace(release, noise=replace(noise, scales=tuple(b / factor for b in noise.scales)))
         if problem.sizes:
             return size_of(problem, release)
         return problem.loss_of_output_noise(
             release.output_map(problem.system.target) * np.sqrt(release.row_variances())
         )
-    if isinstance(noise, (GaussianNoise, KNormL2Noise)):
+    if isinstance(noise, OfOneScale):
         return problem.scaled(loss, float(factor) ** -2)
     return None
 
@@ -363,9 +360,12 @@ def _units(model: Model, *, sizes: bool) -> str:
 
 def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
     units = units_of(requirement.neighbours, requirement.wrt)
-    notes = [*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in units])]
+    notes = [*release.noise.notes, "post-processing", *notes_of([(unit.kind, unit.count) for unit in units])]
     return guarantee_head(requirement, index) | {
-        "achieved": {**release.noise.beside, release.noise.amount: decimal_up(amount)},
+        "achieved": {
+            **{key: str(value) for key, value in release.noise.accounted.items()},
+            release.noise.figures[-1]: decimal_up(amount),
+        },
         "because": notes,
     }
 
@@ -384,7 +384,7 @@ RESOLVED = 4096
 def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
     """For each requirement that binds, the relative change of the loss for a tenth more budget."""
     alone = len(problem.model.requirements) == 1 and not problem.system.limits
-    if mechanism.release.noise.family == "stepped":
+    if mechanism.release.noise.accounted:
         return _of_laws(problem, loss)
     if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
         return _solved_again(problem, loss)
@@ -433,7 +433,7 @@ def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list
     for view, weights in zip(problem.system.views, mechanism.dual.point.weights, strict=True):
         masses[view.index] = masses.get(view.index, 0.0) + float(weights.sum())
     total, power = sum(masses.values()), 1 if problem.sizes else 2
-    pure = mechanism.release.noise.amount == "epsilon"
+    pure = not mechanism.release.noise.normal
     if how and pure:
         return []
     found = []

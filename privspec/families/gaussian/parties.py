@@ -25,10 +25,6 @@ from privspec.families.gaussian.accuracy import within_limits
 from privspec.families.gaussian.dense import described, offered, solved
 from privspec.families.gaussian.problem import Problem, Verdict
 from privspec.families.gaussian.release import Candidate, Dual, LinearRelease, exact_gaussian, input_grid_bits
-from privspec.kernel.laws.gaussian import SMOOTHING
-from privspec.noise.gaussian import GaussianNoise, GaussianShares
-from privspec.noise.laplace import LaplaceNoise, LaplaceShares
-from privspec.noise.law import Shares
 from privspec.problem.linear import grid_of, held_of
 from privspec.problem.refusals import parties_of
 from privspec.solvers.bounds import PINNED, lower_bound
@@ -369,7 +365,7 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
     honest = parties - trust.colluding
     mechanism, factor = candidate.mechanism, parties / honest
     if mechanism is not None:
-        unknown = problem.sizes and honest < parties and isinstance(mechanism.release.noise, LaplaceNoise)
+        unknown = problem.sizes and honest < parties and not mechanism.release.noise.normal
         release = None if unknown else _shared(problem, mechanism.release, parties, honest)
         if release is None:
             return None
@@ -401,15 +397,8 @@ def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Can
 def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:
     """On a lattice that every answer of every party is a point of."""
     grid = release.strategy.unit * common(_points(problem, release))
-    noise = release.noise
-    law: Shares
-    if isinstance(noise, GaussianNoise):
-        law = GaussianShares(parties, honest, (noise.standard_deviation**2 + SMOOTHING * grid**2) / honest)
-    elif isinstance(noise, LaplaceNoise):
-        law = LaplaceShares(parties, honest, noise.scales)
-    else:
-        return None
-    return replace(release, noise=law, grid=str(grid))
+    law = release.noise.divided(honest, grid)
+    return None if law is None else replace(release, noise=law, grid=str(grid), parties=parties)
 
 
 def _points(problem: Problem, release: LinearRelease) -> Iterable[Fraction]:

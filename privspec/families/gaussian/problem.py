@@ -5,12 +5,12 @@ What is released, what is secret, and which differences must be hidden, from the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from math import pi, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,11 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.core.rounding import as_float
 from privspec.families.decision import Infeasible, unbounded
 from privspec.families.family import Settings
-from privspec.kernel.core.linear import COUNTED, Difference
+from privspec.families.gaussian.differences import of_units, sets_of
+from privspec.kernel.core.linear import COUNTED, Difference, Linear
+from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
@@ -32,20 +33,9 @@ from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import meaning
-from privspec.noise.law import Points
-from privspec.problem.linear import cells_alike, moved_by, spacing_of
+from privspec.problem.elaborate import elaborate
+from privspec.problem.linear import moved_by, spacing_of
 from privspec.problem.linear_affine import Layout
-from privspec.problem.linear_differences import (
-    BallDifferences,
-    BoxDifferences,
-    Differences,
-    PairDifferences,
-    PersonDifferences,
-    StreamDifferences,
-    VectorDifferences,
-    of_units,
-    sets_of,
-)
 from privspec.problem.linear_lowering import (
     Limit,
     Lowered,
@@ -57,7 +47,10 @@ from privspec.problem.linear_lowering import (
 )
 from privspec.problem.linear_lowering import site_map as map_of_site
 from privspec.solvers import programs
-from privspec.solvers.programs import Array, ExpectedLoss, Site, View, WorstLoss
+from privspec.solvers.programs import Array, Differences, ExpectedLoss, Site, View, WorstLoss
+
+Points: TypeAlias = tuple[tuple[slice, Fraction, Fraction], ...]
+"""Of each input its coordinates, what their values are whole multiples of, and what these are beyond."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,17 +58,19 @@ class ProtectedView:
     """One set of neighbours of one requirement, lowered.
 
     `rows`: joint output rows that the requirement names (None = all); `differences`: of the inputs, in data
-    units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts;
-    `cover`: how many times larger these differences are than ones that neighbours surely have (1 where they are
-    exact, k where k records are covered by k times one); `numbers`: where coordinates are sums over a class, the
-    variances of noise on each number that alone would hide these differences at mu 1.
+    units, as doubles; `exact`: what units change that has them among it; `chosen`: of these only units that move some
+    of such coordinates; `points`: where all values of the inputs lie; `cover`: how many times larger these differences
+    are than ones that neighbours surely have (1 where they are exact, k where k records are covered by k times one);
+    `numbers`: where coordinates are sums over a class, the variances of noise on each number that alone would hide
+    these differences at mu 1.
     """
 
     requirement: Requirement
     index: int
     rows: NDArray[np.intp] | None
-    differences: programs.Differences
-    exact: Differences
+    differences: Differences
+    exact: Difference
+    chosen: NDArray[np.bool_] | None = None
     points: Points | None = None
     cover: float = 1.0
     numbers: Array | None = None
@@ -97,12 +92,13 @@ class AccuracyLimit:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinearSystem:
-    """What is released (`lowered`), with the views that have to be protected.
+    """What is released (`lowered`), of a `source` at any amounts, with the views that have to be protected.
 
     error_map (q, m) sparse, rows times the roots of their weights: the loss is the sum of the squared entries of
     error_map @ noise on average, or the largest of them (of the sums of their `groups`, where there are) if `worst`.
     """
 
+    source: Model
     lowered: Lowered
     error_map: sparse.csr_array
     views: tuple[ProtectedView, ...]
@@ -164,16 +160,14 @@ def protected_views(
         seen = [o for o in outputs if o.name in exposed]
         rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
         try:
-            sets = list(_sets(model, requirement, layout, target))
+            sets = list(_sets(moved_by(model, requirement), layout, target))
         except UnboundedError as error:
             return unbounded(model, requirement, error)
         seen_rows = None if len(rows) == total else rows
         for own, chosen in _by_figure(requirement, layout):
-            parts = [(d if chosen is None else of_units(d, chosen), cover, numbers) for d, cover, numbers in sets]
-            views += [
-                ProtectedView(own, index, seen_rows, plain_differences(d, layout.width), d, points, cover, numbers)
-                for d, cover, numbers in parts
-            ]
+            for whole, part, cover, numbers in sets:
+                found = part if chosen is None else of_units(part, chosen)
+                views.append(ProtectedView(own, index, seen_rows, found, whole, chosen, points, cover, numbers))
     return views
 
 
@@ -205,23 +199,14 @@ def _by_figure(requirement: Requirement, layout: Layout) -> Iterator[tuple[Requi
 
 
 def _sets(
-    model: Model, requirement: Requirement, layout: Layout, target: Array
-) -> Iterator[tuple[Differences, float, Array | None]]:
-    """Sets of differences, each with its `cover` and what noise on each number would hide it.
-
-    Raises: UnboundedError if one unit can change an input without limit.
-    """
-    alike = tuple(
-        np.array(cells) + layout.places[block.name][0] for block in model.blocks for cells in cells_alike(block)
-    )
-    for difference in moved_by(model, requirement):
+    moved: Iterable[Difference], layout: Layout, target: Array
+) -> Iterator[tuple[Difference, Differences, float, Array | None]]:
+    """What units change with each set of it, its `cover` and what noise on each number would hide it."""
+    for difference in moved:
         summed = difference.parts[0].shape not in COUNTED and not layout.plain
         hidden = _hidden_by_numbers(difference, layout) if summed else None
-        for one, cover in sets_of([difference], layout, target):
-            if alike and isinstance(one, VectorDifferences | PairDifferences | PersonDifferences):
-                yield replace(one, alike=alike), cover, hidden
-            else:
-                yield one, cover, hidden
+        for one, cover in sets_of(difference, layout, target):
+            yield difference, one, cover, hidden
 
 
 def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
@@ -274,7 +259,7 @@ def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, err
             )
 
 
-def amounts(differences: programs.Differences) -> Array:
+def amounts(differences: Differences) -> Array:
     """The sizes of changes of single coordinates."""
     match differences:
         case programs.Vectors(matrix):
@@ -303,29 +288,7 @@ def nothing_secret(model: Model) -> SpecError:
     )
 
 
-def plain_differences(differences: Differences, n: int) -> programs.Differences:
-    """The same set as plain matrices of doubles."""
-    match differences:
-        case VectorDifferences(indices, amounts, _):
-            values = np.array([float(a) for a in amounts])
-            kept = values > 0
-            count = int(kept.sum())
-            return programs.Vectors(
-                sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(n, count))
-            )
-        case PersonDifferences(columns):
-            return programs.Vectors(sparse.csc_array(columns.csr))
-        case PairDifferences(coordinates, scale, _):
-            return programs.Pairs(coordinates, float(scale))
-        case BallDifferences(blocks, radius, _):
-            return programs.Balls(blocks, float(radius))
-        case BoxDifferences(blocks, reach, _, lines):
-            return programs.Boxes(blocks, np.array([float(r) for r in reach]), tuple(map(as_float, lines)))
-        case StreamDifferences(size, radius, count, apart, exactly, dimension):
-            return programs.Streams(size, float(radius), count, apart, exactly, dimension)
-
-
-def scaled_differences(differences: programs.Differences, factor: float) -> programs.Differences:
+def scaled_differences(differences: Differences, factor: float) -> Differences:
     """Every difference times a factor."""
     match differences:
         case programs.Vectors(matrix):
@@ -356,7 +319,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         return views
     if not any(moves(view, found.target) for view in views):
         raise nothing_secret(model)
-    if any(isinstance(view.exact, StreamDifferences) for view in views):
+    if any(isinstance(view.differences, programs.Streams) for view in views):
         alone = (
             len(views) == 1 and views[0].rows is None and views[0].requirement.measure.gaussian_mu_down() is not None
         )
@@ -367,6 +330,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     scaled = found.errors.scaled.csr
     check_sizes(model, views, found.target, scaled)
     return LinearSystem(
+        source=model,
         lowered=found,
         error_map=scaled,
         views=tuple(views),
@@ -435,6 +399,18 @@ class Problem:
         return tuple(view.requirement.measure.pure_epsilon for view in self.system.views)
 
     @property
+    def frame(self) -> Frame:
+        """The problem as the kernel judges it, at any amounts of its lines."""
+        return elaborate(self.system.source)
+
+    @property
+    def block(self) -> Linear:
+        """What is asked of the outputs, as the kernel judges it."""
+        (found,) = elaborate(self.system.source).blocks
+        assert isinstance(found, Linear)
+        return found
+
+    @property
     def local(self) -> bool:
         """Whether what each party sends is seen by all."""
         return self.model.trust.alone
@@ -482,10 +458,6 @@ class Problem:
 
     def views(self, budgets: tuple[float, ...]) -> tuple[View, ...]:
         """The views in the solvers' form, each divided by its budget."""
-        from privspec.families.gaussian.problem import (
-            scaled_differences,  # tables need the settings of this module only
-        )
-
         return tuple(
             View(view.rows, scaled_differences(view.differences, 1.0 / budget), view.requirement.text)
             for view, budget in zip(self.system.views, budgets, strict=True)

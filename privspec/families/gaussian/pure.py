@@ -29,19 +29,21 @@ from privspec.families.gaussian.release import (
     Candidate,
     LinearRelease,
     Mechanism,
-    achieved_amount,
+    common_step,
     in_whole_numbers,
+    length_up,
     output_grid,
+    reached,
     rounded_reconstruction,
     rounded_strategy,
 )
-from privspec.families.gaussian.sizes import laplace_limit, sized
+from privspec.families.gaussian.sizes import sized, variance_limit
 from privspec.kernel.core.numbers import ZERO
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Scaled
-from privspec.kernel.laws.law import laws
+from privspec.kernel.laws.law import Law, laws
 from privspec.kernel.linear import SHORT
-from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.law import NoiseLaw, ScaledNoise, lattice_of, sampler_of
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.refusals import LARGEST_EPSILON
@@ -351,7 +353,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
     if system.limits:
         squares = [(np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
         errors = place.spread * np.array(squares) * problem.senders(place.strategy)
-        most = [one.bound if one.stated.of_squares else laplace_limit(one.stated) for one in system.limits]
+        most = [one.bound if one.stated.of_squares else variance_limit(one.stated) for one in system.limits]
         bounds = np.array(most) * (1 - LIMIT_ROOM)
         found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
         if found is not None:
@@ -364,8 +366,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
 
 
 def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
-    started, law, sampler = time.perf_counter(), place.law, sampler_of(place.law)
-    assert issubclass(sampler, ScaledNoise)
+    started, law = time.perf_counter(), place.law
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
@@ -391,7 +392,7 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
     priced = _prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
     scales = np.where(scales > 0, scales, quiet)
-    step = lattice_of(dyadic, points) if plain is not None and law.in_steps else None
+    step = common_step(dyadic, points) if plain is not None and law.in_steps else None
     whole = step is not None and step * FINEST >= scales.min()
     anywhere = set(law.words) - set(law.in_steps)
     if not whole and problem.family_allowed(*law.in_steps) and not problem.family_allowed(*anywhere):
@@ -400,7 +401,7 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
     exact = {b: _fraction_up(b) for b in set(scales.tolist())}
     release = LinearRelease(
         dyadic,
-        sampler(tuple(map(exact.__getitem__, scales.tolist()))),
+        law(tuple(map(exact.__getitem__, scales.tolist()))),
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
@@ -409,10 +410,13 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
         "2^0" if integer else output_grid(np.abs(place.outputs) @ scales),
         senders=problem.senders(strategy),
     )
-    release = _fit(problem, release, epsilons, whole=whole)
+    try:
+        release = _fit(release, reached(problem, release), epsilons, whole=whole)
+    except Refused:
+        return None
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     noise = release.noise
-    assert isinstance(noise, ScaledNoise)
+    assert isinstance(noise, Scaled)
     loss = problem.loss_of_output_noise(root)
     return Candidate(
         place.name,
@@ -459,24 +463,23 @@ def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
 
 
 def _fit(
-    problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...], *, whole: bool = False
+    release: LinearRelease, amounts: list[Fraction], epsilons: tuple[Fraction, ...], *, whole: bool = False
 ) -> LinearRelease:
     """Raise every scale by one exact factor so that each view's epsilon is met exactly.
 
-    Args: whole, whether answers are points of the lattice, which a checker needs no room for.
+    Args: amounts, what each view reaches; whole, whether answers are points of the lattice, which a checker needs no
+        room for.
     """
-    excess = Fraction(0)
-    for view, rows, epsilon in zip(problem.system.views, release.view_rows, epsilons, strict=True):
-        reached = achieved_amount(release, view, rows)
-        excess = max(excess, reached / (epsilon * (1 if whole else 1 - ROOM)))
+    room = 1 if whole else 1 - ROOM
+    excess = max(amount / (epsilon * room) for amount, epsilon in zip(amounts, epsilons, strict=True))
     noise = release.noise
-    scaled: NoiseLaw
-    if isinstance(noise, ScaledNoise):
+    scaled: Law
+    if isinstance(noise, Scaled):
         factor = excess if abs(excess - 1) < Fraction(1, 10**6) or excess > 1 else Fraction(1)
         larger = {b: _short_up(b * factor) for b in set(noise.scales)}
         scaled = replace(noise, scales=tuple(map(larger.__getitem__, noise.scales)))
-    elif isinstance(noise, KNormL2Noise):
-        scaled = KNormL2Noise(_short_up(noise.scale * excess))
+    elif isinstance(noise, KNorm):
+        scaled = KNorm(_short_up(noise.scale * excess))
     else:
         raise InternalError("only pure noise is fitted this way")
     return replace(release, noise=scaled)
@@ -502,13 +505,14 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     wide = problem.through_inputs
     release = LinearRelease(
         rounded_strategy(solution.strategy * (1 - SLACK), system.views),
-        KNormL2Noise(Fraction(1)),
+        KNorm(Fraction(1)),
         None if wide else rounded_reconstruction(system.target @ inverse / (1 - SLACK)),
         rounded_reconstruction(inverse / (1 - SLACK)) if wide else None,
         tuple(k for _ in system.views),
         f"2^-{GRID_EXPONENT}",
     )
-    release = _fit(problem, release, epsilons)
+    amounts = [length_up(release, view, k) for view in system.views]
+    release = _fit(release, amounts, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     release = replace(release, output_grid=output_grid(np.linalg.norm(root, axis=1)))
     return Candidate(

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, hypot, lcm, log2, sqrt
+from math import ceil, lcm, log2, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
+from privspec.core.rounding import common
 from privspec.families.decision import Alternative
-from privspec.families.gaussian.problem import SOME, ProtectedView, amounts
+from privspec.families.gaussian.problem import SOME, Points, ProtectedView
+from privspec.kernel.core.linear import Matrix, Release
+from privspec.kernel.core.linear_privacy import change_of, term_of
+from privspec.kernel.core.reading import Grid
+from privspec.kernel.laws.gaussian import Gaussian
+from privspec.kernel.laws.law import Law
 from privspec.kernel.linear import COUNT
+from privspec.kernel.rows import matrix_of
+from privspec.kernel.rules import derive
+from privspec.kernel.trust import CURATOR, Trust
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
-from privspec.noise.gaussian import GaussianNoise
-from privspec.noise.law import NoiseLaw
-from privspec.problem.linear import ROUNDED_UP, short_denominator
-from privspec.problem.linear_differences import PairDifferences
-from privspec.solvers.programs import Array, DualPoint, Indices, largest_norm
+from privspec.problem.linear import ROUNDED_UP, grid_of, short_denominator
+from privspec.solvers.programs import Array, DualPoint, Indices, Pairs, largest_norm
 
 if TYPE_CHECKING:
     from privspec.families.gaussian.problem import Problem
@@ -44,8 +50,6 @@ RECONSTRUCTION_BITS = 60
 """Bits of the largest entry of the smallest row of a reconstruction (public, free of charge)."""
 GRID_EXPONENT = 30
 """The noisy strategy answers are released on multiples of 2^-30 noise units (or data units)."""
-BLUR = 2.0**-44
-"""Relative error, generously, of what is computed in doubles from strategy rows of one size."""
 NEGLIGIBLE = Fraction(1, 10**6)
 """Share of what a requirement allows below which a release does not say how little it uses: that is round-off."""
 LEVEL = 2.0**-40
@@ -72,11 +76,11 @@ class LinearRelease:
     a plan). `view_rows[o]`: how many leading rows view o's outputs depend on. `grid`: lattice of z;
     `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are. `senders` (k,): how many
     parties send each answer, of what they hold themselves and with noise of their own, where that is not one; z is
-    the sum.
+    the sum. `parties`: how many add shares of the noise.
     """
 
     strategy: DyadicMatrix
-    noise: NoiseLaw
+    noise: Law
     outputs_matrix: DyadicMatrix | None
     inputs_matrix: DyadicMatrix | None
     view_rows: tuple[int, ...]
@@ -84,16 +88,18 @@ class LinearRelease:
     output_grid: str = "2^-20"
     rounding: str = "strategy"
     senders: Array | None = None
+    parties: int = 1
 
     @property
     def step(self) -> Fraction:
         """The lattice step."""
-        base, _, power = self.grid.partition("^")
-        return Fraction(base) ** int(power or 1)
+        return _power(self.grid)
 
     def row_variances(self) -> Array:
         """Variance of the noise on each strategy row, that of all who send it together."""
-        each = self.noise.row_variances(self.strategy.shape[0], self.step)
+        excess = Fraction(self.parties, self.noise.honest or self.parties)
+        known = self.noise.variances(self.strategy.shape[0], self.step)
+        each = np.array([float(variance * excess) for variance in known])
         return each if self.senders is None else each * self.senders
 
     def output_map(self, target: Array) -> Array:
@@ -113,31 +119,82 @@ class LinearRelease:
         return np.concatenate([np.sum((self.output_map(part) * deviations) ** 2, axis=1) for part in parts])
 
 
-def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> Fraction:
-    """What a view's outputs reach, in the terms of the noise (`noise.amount`), rounded up."""
-    if release.rounding == "outputs" and view.rows is not None and release.outputs_matrix is not None:
-        # outputs are rounded one by one, so the view sees the Gaussian law of its own rows, nothing more
-        basis = np.linalg.svd(release.outputs_matrix.to_float()[view.rows], full_matrices=False)[2]
-        rows_seen = basis @ release.strategy.to_float()
-        if isinstance(view.exact, PairDifferences):
-            # only differences of columns count, and what is common to all of them may be far larger
-            integers = release.strategy.integers - release.strategy.integers[:, view.exact.coordinates[:1]]
-            rows_seen = basis @ np.ldexp(integers.astype(np.float64), -release.strategy.exponent)
-        reached = sqrt(largest_norm(rows_seen, view.differences))
-        # what cancels in doubles is known up to the round-off of what it is the difference of
-        blurred = (
-            float(np.linalg.norm(rows_seen, axis=0).max(initial=0.0))
-            * BLUR
-            * float(np.max(amounts(view.differences), initial=0.0))
-        )
-        return Fraction(hypot(reached, blurred)) * (1 + Fraction(1, 10**12))
-    seen = np.arange(rows)
-    if release.noise.separate and release.outputs_matrix is not None:
-        # rows of independent noise that no output of the view uses say nothing to it
-        shown = release.outputs_matrix.integers if view.rows is None else release.outputs_matrix.integers[view.rows]
-        seen = np.flatnonzero(shown[:, :rows].any(axis=0))
-    part = DyadicMatrix(np.ascontiguousarray(release.strategy.integers[seen]), release.strategy.exponent)
-    return release.noise.part(seen).achieved(part, view, release.step)
+def _power(text: str) -> Fraction:
+    """A number, or a power of one such as 2^-30."""
+    base, _, power = text.partition("^")
+    return Fraction(base) ** int(power or 1)
+
+
+def exact(matrix: DyadicMatrix) -> Matrix:
+    """The same matrix as the kernel computes with it."""
+    return matrix_of(Grid(matrix.shape, matrix.unit, tuple(matrix.integers.ravel().tolist())))
+
+
+def judged(problem: Problem, release: LinearRelease) -> Release:
+    """The release as the kernel judges it."""
+    of_inputs = release.inputs_matrix is not None
+    matrix = release.inputs_matrix if of_inputs else release.outputs_matrix
+    if matrix is None:
+        raise InternalError("a release without reconstruction")
+    bits, rows = input_grid_bits(problem, release), release.strategy.shape[0]
+    senders = [1] * rows if release.senders is None else [int(count) for count in release.senders]
+    return Release(
+        problem.block,
+        tuple(grid_of(block, bits) for block in problem.model.blocks),
+        exact(release.strategy),
+        release.noise,
+        release.step,
+        of_inputs,
+        exact(matrix),
+        _power(release.output_grid),
+        release.rounding == "outputs",
+        tuple(senders),
+        release.parties,
+    )
+
+
+def reached(problem: Problem, release: LinearRelease) -> list[Fraction]:
+    """What each view of noise at a curator lets through, in the last figure of the noise: as the kernel derives it.
+
+    Raises: Refused where nothing is known of such changes.
+    """
+    made = judged(problem, release)
+    term = term_of(made, replace(problem.frame, trust=Trust(CURATOR.name, 0)))
+    found, known = list[Fraction](), dict[tuple[int, int], Fraction]()
+    for view in problem.system.views:
+        key = id(view.exact), id(view.chosen)
+        if key not in known:
+            change = change_of(made, view.exact)
+            if view.chosen is not None:
+                own = tuple(unit for unit in change.units if view.chosen[unit[0][0].at[0]])
+                change = replace(change, units=own)
+            seen = frozenset(problem.frame.obligations[view.index].seen)
+            known[key] = derive(term, seen, change).loss.figure(release.noise.figures[-1])
+        found.append(known[key])
+    return found
+
+
+def length_up(release: LinearRelease, view: ProtectedView, rows: int) -> Fraction:
+    """At least how far a view moves the first rows of a strategy: in doubles, raised by more than their error."""
+    integers = release.strategy.integers[:rows]
+    if isinstance(view.differences, Pairs):
+        # what is common to all cells (the number of records, which nothing hides) may be far larger than what is not
+        integers = integers - integers[:, view.differences.coordinates[:1]]
+    answers = np.ldexp(integers.astype(np.float64), -release.strategy.exponent)
+    margin = 1 + 1e-12 + 8 * (len(answers) + 8) * float(np.finfo(float).eps)
+    return Fraction(sqrt(largest_norm(answers, view.differences)) * margin)
+
+
+def common_step(strategy: DyadicMatrix, points: Points | None, *, moves: bool = False) -> Fraction | None:
+    """What all answers are whole multiples of, or all that neighbours move them by; None where they lie anywhere."""
+    if points is None:
+        return None
+    parts = ((at, {step} if moves or not low else {step, low}) for at, step, low in points)
+    return strategy.unit * common(
+        int(np.gcd.reduce(np.abs(strategy.integers[:, at]), axis=None, initial=0)) * abs(point)
+        for at, values in parts
+        for point in values
+    )
 
 
 def in_whole_numbers(matrix: Array) -> tuple[DyadicMatrix, list[Fraction]] | None:
@@ -184,11 +241,11 @@ def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits:
     found = DyadicMatrix.rounded(strategy, min(bits + rows, MOST_BITS) + max(columns - SPARE_BITS, 0))
     integers = found.integers.copy()
     for view in views:
-        if isinstance(view.exact, PairDifferences):
-            cells = integers[:, view.exact.coordinates]
+        if isinstance(view.differences, Pairs):
+            cells = integers[:, view.differences.coordinates]
             low, high = cells.min(axis=1), cells.max(axis=1)
             level = (high - low) <= LEVEL * np.abs(cells).max(axis=1)
-            integers[np.ix_(level, view.exact.coordinates)] = (low + (high - low) // 2)[level, None]
+            integers[np.ix_(level, view.differences.coordinates)] = (low + (high - low) // 2)[level, None]
     return DyadicMatrix(integers, found.exponent)
 
 
@@ -222,7 +279,7 @@ def exact_gaussian(
     deviations = np.linalg.norm(reconstruction if senders is None else reconstruction * np.sqrt(senders), axis=1)
     return LinearRelease(
         rounded_strategy(strategy * (1 - SLACK), views, bits),
-        GaussianNoise(),
+        Gaussian(Fraction(1)),
         None if outputs_matrix is None else rounded_reconstruction(outputs_matrix / (1 - SLACK)),
         None if inputs_matrix is None else rounded_reconstruction(inputs_matrix / (1 - SLACK)),
         view_rows,

@@ -58,7 +58,6 @@ from privspec.kernel.core.linear import InputLayout, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.noise.law import Shares, on_points
@@ -193,7 +192,7 @@ class Parts:
         most = max(_largest(held) * max(places[held.start][1].copies) for held in release.problem.held)
         rows = np.abs(self.executed.strategy.integers).sum(axis=1, dtype=object)
         reach = most * max(rows, default=0) * self.executed.strategy.unit / release.grid
-        noise = self.executed.noise.row_variances(len(rows), release.grid).max(initial=0.0) ** 0.5
+        noise = self.executed.noise_variances().max(initial=0.0) ** 0.5
         room = int(reach) + int(Fraction(float(noise)) * DEVIATIONS / release.grid) + 2
         return WORD * -(-(room.bit_length() + 2) // WORD)
 
@@ -466,7 +465,6 @@ class LinearExposure(Exposure):
         scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
         witness = JsonNode({"inverse": None, "scaling": scaling}, "witness")
         found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
-        if isinstance(release.noise, Staircase):
-            epsilon = release.noise.law.epsilon
+        if epsilon := release.noise.accounted.get("epsilon"):
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
         return Spend(mu=found) if release.noise.normal else Spend(pure=found)

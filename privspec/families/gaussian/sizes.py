@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import exp, inf, lgamma, log, pi, sqrt
+from math import inf, log, sqrt
 from typing import TypeVar
 
 import numpy as np
 
 from privspec.core.sparse import SparseMatrix
 from privspec.families.gaussian.problem import NORMAL, Problem
-from privspec.families.gaussian.release import Candidate, LinearRelease
+from privspec.families.gaussian.release import Candidate, LinearRelease, judged
+from privspec.kernel.core.linear import Measured
+from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.worth.sizes import laplace_size, laplace_tail
-from privspec.noise.knorm import KNormL2Noise
-from privspec.noise.laplace import LaplaceNoise
+from privspec.kernel.worth.sizes import expected_sizes, size_up
+from privspec.problem.linear import exact_matrix
 from privspec.problem.linear_lowering import Limit
 from privspec.solvers.programs import Array
 
@@ -32,7 +33,7 @@ STILL = 1e-10
 LEAST = 1e-9
 """Share of the largest deviation that the least one counts as."""
 SUMS = 2**17
-"""Numbers in all errors together up to which the sizes of sums of Laplace noises are worked out."""
+"""Numbers in all errors together up to which the sizes of sums of noises are worked out."""
 
 
 def sized(problem: Problem, build: Callable[[Problem], T]) -> T:
@@ -83,32 +84,16 @@ def sizes_of(rows: SparseMatrix, problem: Problem, release: LinearRelease) -> Ar
     """The expected size of rows (q, m) of the errors of the outputs; None where that is not known."""
     moved = np.asarray(rows @ release.output_map(problem.system.target))
     squares = np.asarray(moved**2 @ release.row_variances())
-    law = release.noise
-    if isinstance(law, KNormL2Noise):
-        k = release.strategy.shape[0]
-        return np.asarray(np.sqrt(squares / (k + 1)) * k * exp(lgamma(k / 2) - lgamma((k + 1) / 2)) / sqrt(pi))
-    if law.size is not None:
-        return np.asarray(np.abs(moved).sum(axis=1) * float(law.size))
-    if law.known.normal:
+    if release.noise.normal:
         return np.asarray(NORMAL * np.sqrt(squares))
-    if not isinstance(law, LaplaceNoise):
-        return None
     if np.count_nonzero(moved) > SUMS:
         return None
-    known: dict[bytes, float] = {}
     try:
-        for row in moved:
-            if row.tobytes() not in known:
-                known[row.tobytes()] = float(laplace_size(_noises(row, law, release), release.step, Fraction(1)))
+        exact = [rational(Fraction(square)) for square in squares.tolist()]
+        found = expected_sizes(judged(problem, release), exact_matrix(moved), exact)
     except Refused:
         return None
-    return np.array([known[row.tobytes()] for row in moved])
-
-
-def _noises(row: Array, law: LaplaceNoise, release: LinearRelease) -> list[tuple[Fraction, Fraction]]:
-    senders = np.ones(len(row)) if release.senders is None else release.senders
-    pairs = zip(row, law.scales, senders.tolist(), strict=True)
-    return [(Fraction(abs(float(c))), b) for c, b, n in pairs if c for _ in range(int(n))]
+    return np.array([float(fraction(size)) for size in found])
 
 
 def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
@@ -116,7 +101,7 @@ def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
 
     Infinite where that is not known.
     """
-    errors, law = limit.errors, release.noise
+    errors = limit.errors
     if errors.sizes:
         found = sizes_of(errors.scaled, problem, release)
         return inf if found is None else float(found.sum())
@@ -124,16 +109,17 @@ def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
     square = float((moved**2 @ release.row_variances()).sum())
     if limit.probability is None:
         return square
-    if isinstance(law, LaplaceNoise):
-        try:
-            return float(laplace_tail(_noises(moved[0], law, release), release.step, 1 - limit.probability))
-        except Refused:
-            return inf
-    return float(limit.bound) * sqrt(square / float(limit.square)) if law.known.normal else inf
+    if release.noise.normal:
+        return float(limit.bound) * sqrt(square / float(limit.square))
+    one = Measured(None, (Fraction(1),))
+    try:
+        return float(size_up(judged(problem, release), one, exact_matrix(moved), Fraction(square), limit.probability))
+    except Refused:
+        return inf
 
 
-def laplace_limit(limit: Limit) -> float:
-    """What the variance of a Laplace error may be at most, to meet an accuracy line."""
+def variance_limit(limit: Limit) -> float:
+    """What the variance of an error of one scale may be about at most, to meet an accuracy line."""
     if limit.errors.sizes:
         return 2 * float(limit.bound) ** 2
     if limit.probability is None:

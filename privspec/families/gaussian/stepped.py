@@ -20,32 +20,35 @@ from privspec.families.decision import float_down
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     FINE_BITS,
+    INPUT_GRID_BITS,
     Candidate,
     LinearRelease,
     Mechanism,
-    achieved_amount,
+    common_step,
+    exact,
     in_whole_numbers,
     output_grid,
+    reached,
     rounded_reconstruction,
     rounded_strategy,
 )
 from privspec.families.gaussian.sizes import size_of
 from privspec.kernel.core.linear import Linear
+from privspec.kernel.core.linear_privacy import shared_among
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
-from privspec.kernel.laws.staircase import Stepped
+from privspec.kernel.laws.staircase import Staircase, Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
+from privspec.kernel.moves import units_of
+from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.worth.shifts import SCOPE, reach, shown
 from privspec.kernel.writing import sparse
 from privspec.model.measures import Personalised
-from privspec.noise.laplace import scaled_l1_sensitivity
-from privspec.noise.law import lattice_of
-from privspec.noise.staircase import SteppedNoise
 from privspec.problem.elaborate import elaborate
-from privspec.problem.linear_differences import BallDifferences
-from privspec.solvers.programs import Array
+from privspec.problem.linear import grid_of
+from privspec.solvers.programs import Array, Balls
 from privspec.solvers.stepped import BEYOND, FREE, end_of_law, solve, stairs
 
 STEPS = 2**30
@@ -100,7 +103,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     measures = [view.requirement.measure for view in system.views]
     if system.limits or not measures or system.outputs_count != 1 or not problem.model.trust.central:
         return
-    if any(isinstance(view.exact, BallDifferences) for view in system.views) or not system.target.any():
+    if any(isinstance(view.differences, Balls) for view in system.views) or not system.target.any():
         return
     if any(isinstance(line.measure, Personalised) for line in problem.model.requirements):
         return  # a law is for one epsilon, and each person has their own
@@ -115,9 +118,12 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     rule = problem.verdict(("staircase",), {output.name})
     plain, points = in_whole_numbers(system.target), system.views[0].points
     strategy, sizes = plain or (rounded_strategy(system.target, system.views, FINE_BITS), [Fraction(1)])
-    lattice, apart = (lattice_of(strategy, points, moves=own) or NONE if plain else NONE for own in (False, True))
+    lattice, apart = (common_step(strategy, points, moves=own) or NONE if plain else NONE for own in (False, True))
+    grids = tuple(grid_of(block, INPUT_GRID_BITS) for block in problem.model.blocks)
+    answer, shared = Dense(exact(strategy)), shared_among(problem.block, grids)
+    changes = [units_of(view.exact, problem.block.places) for view in system.views]
     moved, rounded = (
-        max(scaled_l1_sensitivity(strategy, (Fraction(1),), view.exact, Fraction(step)) for view in system.views)
+        max(answer.absolute_sensitivity([Fraction(1)], [Fraction(step)], change, shared) for change in changes)
         for step in (0, 1)
     )
     if not moved:
@@ -132,14 +138,14 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     deviation = np.array([sqrt(law.square) * float(grid * between * sizes[0])])
     release = LinearRelease(
         strategy,
-        SteppedNoise(law.spread(between), grid),
+        Staircase(law.spread(between)),
         rounded_reconstruction(np.array([[float(sizes[0])]])),
         None,
         (1,) * len(system.views),
         str(grid),
         "2^0" if whole and {grid.denominator, sizes[0].denominator} == {1} else output_grid(deviation),
     )
-    if any(achieved_amount(release, view, 1) > delta for view in system.views):
+    if any(amount > delta for amount in reached(problem, release)):
         return
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     loss = size_of(problem, release) if errors.sizes else problem.loss_of_output_noise(root)

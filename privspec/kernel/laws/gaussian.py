@@ -45,6 +45,9 @@ class Gaussian(Normal, OfOneScale):
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
         return [self.scale**2] * answers
 
+    def divided(self, honest: int, grid: Fraction) -> Law:
+        return GaussianShares((self.scale**2 + SMOOTHING * grid**2) / honest, honest)
+
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         square = view.seen.quadratic_sensitivity(change, scaling)
         return Loss(mu_squared=square * view.slack / self.scale**2)
@@ -68,6 +71,9 @@ class GaussianShares(Normal):
     @classmethod
     def read(cls, stated: StatedNoise) -> Law:
         return cls(stated.size.exact(), stated.honest)
+
+    def stated(self) -> object:
+        return str(self.variance)
 
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
         return [self.honest * self.variance] * answers

@@ -39,6 +39,9 @@ class Scaled(Law):
     def answers(self) -> int:
         return len(self.scales)
 
+    def stated(self) -> object:
+        return list(map(str, self.scales))
+
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return self.scales
 
@@ -66,6 +69,9 @@ class Laplace(Scaled):
     def read(cls, stated: StatedNoise) -> Law:
         asked = set(cls.words) & set(stated.families)
         return cls(stated.sizes(), bool(asked) and asked <= set(cls.in_steps))
+
+    def divided(self, honest: int, grid: Fraction) -> Law:
+        return LaplaceShares(self.scales, honest)
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         rounding, scales = view.rounding(), [self.scales[row] for row in view.rows]

@@ -106,6 +106,19 @@ class Law:
         """The law that a plan states."""
         raise NotImplementedError
 
+    def divided(self, honest: int, grid: Fraction) -> Law | None:
+        """Shares of so many parties whose sum on a lattice is as wide; None where the law has none."""
+        return None
+
+    def stated(self) -> object:
+        """How wide it is, under the first of the keys, as `read` reads it."""
+        raise NotImplementedError
+
+    @property
+    def accounted(self) -> dict[str, Fraction]:
+        """The figures at which it is accounted: all but the last."""
+        return {}
+
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         """How wide it is, as a plan states it: for all answers, or for each; `grid`: the lattice it is drawn on."""
         raise NotImplementedError
@@ -151,6 +164,9 @@ class OfOneScale(Law):
     @classmethod
     def read(cls, stated: StatedNoise) -> Law:
         return cls(stated.size.exact())
+
+    def stated(self) -> object:
+        return str(self.scale)
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return (self.scale,)

@@ -15,7 +15,7 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
-from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
+from privspec.kernel.core.reading import Grid, Positive, Refused, Size, Wholes, array, frozen, read
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
@@ -23,6 +23,8 @@ from privspec.kernel.strategies.dense import Scaling
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
+PACKED = 16
+"""Weights of more cells are packed."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,16 @@ class Staircase(Law):
         if stated.answers != 1:
             raise stated.size.wrong("are for several answers")
         return cls(read(Stepped, *stated.size.items(1)))
+
+    def stated(self) -> object:
+        law = self.law
+        weights = array(Grid((len(law.weights),), Fraction(1), law.weights), PACKED)
+        named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
+        return [named | {"point": law.point, "weights": weights}]
+
+    @property
+    def accounted(self) -> dict[str, Fraction]:
+        return {"epsilon": self.law.epsilon}
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return (grid,)
