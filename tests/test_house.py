@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 72_640,
     "explain": 78_196,
-    "families": 197_716,
+    "families": 197_723,
     "functions": 14_377,
     "kernel": 132_274,
     "language": 28_000,

@@ -20,7 +20,6 @@ from privspec.families.decision import float_down
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     FINE_BITS,
-    INPUT_GRID_BITS,
     Candidate,
     LinearRelease,
     Mechanism,
@@ -47,7 +46,6 @@ from privspec.kernel.worth.shifts import SCOPE, reach, shown
 from privspec.kernel.writing import sparse
 from privspec.model.measures import Personalised
 from privspec.problem.elaborate import elaborate
-from privspec.problem.linear import grid_of
 from privspec.solvers.programs import Array, Balls
 from privspec.solvers.stepped import BEYOND, FREE, end_of_law, solve, stairs
 
@@ -119,8 +117,8 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     plain, points = in_whole_numbers(system.target), system.views[0].points
     strategy, sizes = plain or (rounded_strategy(system.target, system.views, FINE_BITS), [Fraction(1)])
     lattice, apart = (common_step(strategy, points, moves=own) or NONE if plain else NONE for own in (False, True))
-    grids = tuple(grid_of(block, INPUT_GRID_BITS) for block in problem.model.blocks)
-    answer, shared = Dense(exact(strategy)), shared_among(problem.block, grids)
+    spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
+    answer, shared = Dense(exact(strategy)), shared_among(problem.block, spread)
     changes = [units_of(view.exact, problem.block.places) for view in system.views]
     moved, rounded = (
         max(answer.absolute_sensitivity([Fraction(1)], [Fraction(step)], change, shared) for change in changes)
