@@ -22,8 +22,6 @@ from privspec.explain.document import (
     Sentence,
     SpecLine,
     Table,
-    assumed,
-    proved,
 )
 from privspec.explain.facts import (
     ChosenNumber,
@@ -32,7 +30,7 @@ from privspec.explain.facts import (
     given,
     standing,
 )
-from privspec.explain.messages import phrase, plotted, say, tabled
+from privspec.explain.messages import phrase, plotted, say, sentences, tabled
 from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts, spoken
 from privspec.explain.quantities import DOWN, UP, Quantity, count, known, rounded
 from privspec.explain.rule_comparison import comparison, rounds_fact
@@ -259,47 +257,37 @@ class TableFact(MechanismFact):
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        where = facts.context.loss_because
         # a wrong answer is told as the probability of the true one; distances say more than that
         asked = {(e.output, e.against) for e in self.errors if e.shape.of_words}
         told = {(truth.output, truth.node): truth for truth in self.truths}
-        said = [
-            facts.of_chance(
-                proved(self._truth_words(truth), where, _LOSS),
-                f"probability of {truth.node}",
-                (truth.output, truth.least.value, truth.largest.value),
-            )
-            for key, truth in told.items()
-            if key in asked
-        ]
+        found = []
+        for key, truth in told.items():
+            if key in asked:
+                size = truth.output, truth.least.value, truth.largest.value
+                found.append(facts.of_chance(self._truth(truth, facts), f"probability of {truth.node}", size))
         for e in self.errors:
             if not (e.shape.of_words and (e.output, e.against) in told):
                 drawn = e.output if e.output in self.table.releases else self.table.releases[0]
                 of = "" if drawn == e.output else f" of {e.output}"
                 measure = f"{e.shape.name}{of} against {e.against}{', at worst' * e.worst}"
-                words, size = proved(self._error_words(e, facts), where, _LOSS), e.figure.value
-                said.append(facts.of_chance(words, measure, (drawn, size, size)))
-        averaged = any(not (e.worst or e.shape.of_words) for e in self.errors)
-        if averaged and self.table.prior is not None:
-            said.append(assumed("Averages are over values the author expects.", where))
-        if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
-            said.append(proved("Many reports together show how frequent each value is.", _TABLES))
-        return tuple(said)
+                found.append(facts.of_chance(self._off(e, facts), measure, (drawn, e.figure.value, e.figure.value)))
+        averaged = self.table.prior is not None and any(not (e.worst or e.shape.of_words) for e in self.errors)
+        revealing = self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows)
+        return *found, *sentences("tables.public_more", facts, averaged=averaged, revealing=revealing)
 
-    def _truth_words(self, truth: Truth) -> str:
-        several = len(self.table.of) > 1
-        own = f"Your {truth.output} is your true {truth.node}" if several else "Your report is your true value"
-        whose = own if self.local else f"The published {truth.output} is the true one"
-        if truth.least.text == truth.largest.text or truth.largest.value - truth.least.value < 1e-9:
-            return f"{whose} with probability {rounded(truth.least.value)}."
-        return f"{whose} with a probability of {truth.least} to {truth.largest}, depending on the value."
+    def _truth(self, truth: Truth, facts: Facts) -> Sentence:
+        """How often an output is the true value."""
+        whose = "published" if not self.local else "one_of_several" if len(self.table.of) > 1 else "report"
+        one = truth.least.text == truth.largest.text or truth.largest.value - truth.least.value < 1e-9
+        given = {"whose": phrase(f"tables.whose.{whose}", truth), "chance": rounded(truth.least.value)}
+        return say(f"tables.public_truth.{'one' if one else 'span'}", given, truth, facts)
 
-    def _error_words(self, term: ErrorTerm, facts: Facts) -> str:
-        bare = term.output in self.table.releases
-        report = "A report" if bare else f"The {term.output} computed from a report"
-        what, figure = report if self.local else f"The published {term.output}", str(term.figure)
+    def _off(self, term: ErrorTerm, facts: Facts) -> Sentence:
+        """How far an output is off."""
+        what = "published" if not self.local else "report" if term.output in self.table.releases else "computed"
+        figure = str(term.figure)
         words = term.words.replace(figure, f"{figure}{facts.unit(term.output, figure)}", 1)
-        return f"By chance alone {what[0].lower()}{what[1:]} is {words}{' in the worst case' if term.worst else ''}."
+        return say("tables.public_error.off", {"what": phrase(f"tables.what.{what}", term), "off": words}, term, facts)
 
     def values(self, facts: Facts) -> Mapping[str, object]:
         table, where = self.table, facts.context

@@ -23,7 +23,6 @@ from privspec.explain.document import (
     Sentence,
     SpecLine,
     proved,
-    reported,
 )
 from privspec.explain.facts import MechanismFact, Rows, randomness
 from privspec.explain.messages import phrase, plotted
@@ -33,7 +32,6 @@ from privspec.explain.rule_comparison import Rounds, comparison, property_in_sho
 from privspec.explain.voting_rules import (
     MOST,
     SHORT,
-    Chance,
     Dictator,
     Example,
     ExponentialRule,
@@ -104,34 +102,14 @@ class VotingFact(MechanismFact):
     # --- the short table
 
     def summary_rows(self, facts: Facts) -> Rows:
-        found = []
-        if facts.loss is not None and facts.status == "optimal":
-            found.append(("Optimal among", facts.loss.among))
-        if self.properties:
-            found.append(("Keeps, gives up", " · ".join(map(property_in_short, self.properties))))
-        moved = (("at worst", self.figures.worst), ("on average", self.figures.mean))
-        figures = [f"{words} {figure}" for words, figure in moved if figure is not None]
-        if figures:
-            found.append(("Chances moved by noise", f"{' · '.join(figures)}  (total variation)"))
-        if self.figures.welfare is not None:
-            share = rounded(100 * self.figures.welfare.value, 3)
-            found.append(("Voted for the winner", f"{share} % of voters, on average"))
-        found += MechanismFact.summary_rows(self, facts)
-        if self.comparison is not None and self.comparison.considered:
-            found.append(("Considered, ruled out", " · ".join(row.name for row in self.comparison.considered)))
-        return found
+        return [*MechanismFact.summary_rows(self, facts), *self._phrases("rows_more", facts)]
 
-    def error(self, facts: Facts) -> tuple[str, str]:
-        loss = facts.loss
-        if loss is None:
-            return "Loss", ""
-        if loss.expression.strip() == "epsilon":
-            return "Privacy spent", f"ε = {loss.value}, the least that a rule compared here needs for the accuracy"
-        if self.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
-            return "Votes that fit", f"{self.rounds.count}, the most of all rules compared{_no_more(loss)}"
-        spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-        text = f"{loss.value}{spread}  ({loss.expression}, of the ballots that count)"
-        return ("Loss at worst" if loss.worst else "Expected loss"), text
+    def _asked(self, loss: LossFact | None) -> str:
+        """What the loss asks for: the least "epsilon", the most "rounds", or the least "loss" of the winner."""
+        expression = "" if loss is None else loss.expression.strip()
+        if expression == "epsilon":
+            return expression
+        return "rounds" if self.rounds is not None and _COUNTED.fullmatch(expression) else "loss"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         return f" {rounded(item.loss.value, 4)}"
@@ -142,7 +120,25 @@ class VotingFact(MechanismFact):
         vote, rule = self.vote, self.rule
         more = f" and {vote.size - MOST} more" if vote.size > MOST else ""
         fraction, rough = str(rule.amount), rule.shown.rounding is not EXACT
+        keeps = {p.name: p for p in self.properties}
+        strategy, efficient = keeps.get("strategy_proof"), keeps.get("ex_post_efficient")
+        considered = self.comparison.considered if self.comparison is not None else ()
+        welfare, example = self.figures.welfare, self.examples[0] if self.examples else None
+        unanimous = self.examples[-1] if self.examples else None
+        last = None if unanimous is None else unanimous.chances[-1]
         return {
+            "asked": self._asked(facts.loss),
+            "fewest": _no_more(facts.loss),
+            "kept": " · ".join(map(property_in_short, self.properties)),
+            "considered": " · ".join(row.name for row in considered),
+            "voted": None if welfare is None else rounded(100 * welfare.value, 3),
+            "example": example,
+            "leader": None if example is None else example.chances[0],
+            "unanimous": unanimous,
+            "last": last,
+            "price": last is not None and efficient is not None and not efficient.holds and last.chance.value > _NEVER,
+            "strategy": "" if strategy is None else "kept" if strategy.holds else "lost",
+            "strategy_note": None if strategy is None else Note(strategy.note),
             "truth": rule.truth(vote) if isinstance(rule, Response) else None,
             "pair": vote.size == 2,
             "others": vote.size - 1,
@@ -158,28 +154,15 @@ class VotingFact(MechanismFact):
             "candidates": f"{listing(list(vote.names[:MOST]))}{more}",
         }
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        found = list(self._sentences("public_rule", facts))
-        found += [self._wins(_example_words(one), one, one.chances[0]) for one in self.examples[:1]]
-        keeps = {p.name: p for p in self.properties}
-        if (item := keeps.get("strategy_proof")) is not None:
-            true = "vote for the candidate you want most"
-            true = "rank the candidates as you like them" if self.vote.ranked else true
-            yes = f"The best you can do is to {true}."
-            no = "In some elections a vote other than the true one does better."
-            found.append(reported(yes if item.holds else no, Note(item.note)))
-        item, example = keeps.get("ex_post_efficient"), self.examples[-1] if self.examples else None
-        if item is not None and not item.holds and example is not None and example.chances[-1].chance.value > _NEVER:
-            last = example.chances[-1]
-            words = f"where {example.title}, {last.name} still wins {last.words}."
-            found.append(self._wins(f"The price of privacy: {words}", example, last))
-        return tuple(found)
-
-    def _wins(self, words: str, example: Example, one: Chance) -> Sentence:
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
         """How often a candidate wins in an example."""
-        chance = one.chance.value
-        said = Accuracy(f"{one.name} wins where {example.title}", ((self.vote.output, chance, chance),))
-        return replace(proved(words, self.note), accuracy=said)
+        found = {}
+        for key, example, place in (("example", 0, 0), ("price", -1, -1)):
+            if self.examples:
+                title, one = self.examples[example].title, self.examples[example].chances[place]
+                sizes = (self.vote.output, one.chance.value, one.chance.value)
+                found[key] = Accuracy(f"{one.name} wins where {title}", (sizes,))
+        return found
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         return *self._sentences("auditor", facts), *self._moved(facts), *randomness(self.note)
@@ -320,18 +303,9 @@ def _rounds(plan: Stated, vote: Vote, rule: Rule, local: bool) -> Rounds | None:
     return rounds_fact(item, one, chosen=stated.relation.adds)
 
 
-def _no_more(loss: LossFact) -> str:
+def _no_more(loss: LossFact | None) -> Quantity | None:
     """The bound on rounds that holds for every rule, where the loss is minus their number."""
-    bound = None if loss.lower_bound is None else loss.lower_bound.value
-    if bound is None or bound >= 0 or not re.fullmatch(r"-\s*\w+", loss.expression.strip()):
-        return ""
-    return f"; no rule at all has more than {count(round(-bound))}"
-
-
-def _example_words(example: Example) -> str:
-    """The first candidates of an example, their chances with and without noise."""
-    first = example.chances[0]
-    return (
-        f"Take {example.voters} voters, {first.votes} of them for {first.name}: it wins with probability "
-        f"{first.chance} ({first.without} without noise)."
-    )
+    bound = None if loss is None or loss.lower_bound is None else loss.lower_bound.value
+    if loss is None or bound is None or bound >= 0 or not re.fullmatch(r"-\s*\w+", loss.expression.strip()):
+        return None
+    return count(round(-bound))
