@@ -21,7 +21,7 @@ TOKENS = {
     "core": 12_475,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 78_196,
+    "explain": 78_075,
     "families": 197_723,
     "functions": 14_377,
     "kernel": 132_274,
