@@ -31,7 +31,7 @@ def make_table_plan(
     plan: dict[str, Any] = {
         "format": "privspec-plan/2.0",
         "spec": {"name": "demo"},
-        "problem": {"blocks": [{"form": "table"}], "data": []},
+        "problem": {"trust": {"kind": "curator"}, "blocks": [{"form": "table"}], "data": []},
         "status": "optimal",
         "mechanism": {
             "family": "table",
