@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from fractions import Fraction
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.writing import array
+from privspec.kernel.core.linear import InputLayout, Linear
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.model.domains import Ball, Between, Cut, Domain, IntegerRange, Power, Table
 from privspec.model.graph import Model
 from privspec.problem.elaborate import cell_chances
+from privspec.problem.linear import as_floats
 from privspec.problem.systems import parts_of
 
 
@@ -76,6 +75,7 @@ def rules(problem: Mapping[str, Any], model: Model | None, *, strict: bool = Fal
 
 
 Part = Mapping[str, Any]
+Sums = tuple[Linear, NDArray[np.float64]]
 
 
 def _leaves(problem: Part, model: Model | None) -> Iterator[tuple[Part, Part, Model | None]]:
@@ -93,15 +93,24 @@ def _leaves(problem: Part, model: Model | None) -> Iterator[tuple[Part, Part, Mo
 
 def _moved(problem: Part, block: Part, model: Model | None, strict: bool) -> Iterator[tuple[Done, str, Way]]:
     """What is done with the inputs of a block, the outputs that this moves, and how."""
+    sums = _sums(block)
     for data in problem["data"]:
         for done in _done(data, block["form"], None if model is None else model.block(data["name"]).domain):
             if strict and not (done is Done.LEFT_OUT and data.get("kept")):
                 continue
-            if block["form"] == "linear":
-                yield from ((done, name, way) for name, way in _of_sums(block, data, done))
+            if sums is not None:
+                yield from ((done, name, way) for name, way in _of_sums(*sums, data, done))
                 continue
             only_counts = done is Done.LEFT_OUT and block["form"] in ("marginals", "keys")
             yield from ((done, name, Way.LOW if only_counts else Way.EITHER) for name in _outputs(block))
+
+
+def _sums(block: Part) -> Sums | None:
+    """A block of sums of coordinates as the kernel reads it, and their coefficients; None for others."""
+    if block["form"] != Linear.FORM:
+        return None
+    found = read(Linear, JsonNode(block, "block"))
+    return found, as_floats(found.target)
 
 
 def _outputs(block: Mapping[str, Any]) -> list[str]:
@@ -154,27 +163,29 @@ _SIGNS = {(1,): Way.HIGH, (-1,): Way.LOW}
 _AGAINST = {Way.HIGH: Way.LOW, Way.LOW: Way.HIGH, Way.EITHER: Way.EITHER}
 
 
-def _of_sums(block: Mapping[str, Any], data: Mapping[str, Any], done: Done) -> Iterator[tuple[str, Way]]:
+def _of_sums(
+    block: Linear, target: NDArray[np.float64], data: Mapping[str, Any], done: Done
+) -> Iterator[tuple[str, Way]]:
     """The ways of outputs that are sums of coordinates: what is left out is subtracted, with its coefficients."""
-    held, rows = _held(block, data["name"])
-    for one in block["released"]:
-        own = rows[one["start"] : one["stop"]]
+    held, rows = _held(block, target, data["name"])
+    for one in block.released:
+        own = rows[one.start : one.stop]
         if done is Done.LEFT_OUT:
             way = _way(np.sign(own))
             way = None if way is None else _AGAINST[way]
-        elif held["layout"] == "cells":
+        elif held.cells:
             axes = _axes(held, data, done)
-            shaped = own.reshape(len(own), *_sizes(held))
+            shaped = own.reshape(len(own), *(one.size for one in held.columns))
             moved = any(np.any(np.diff(shaped, axis=axis + 1)) for axis in axes)
             way = Way.EITHER if moved else None
         else:
-            ends = held["lower"], held["upper"]
+            ends = held.lower, held.upper
             way = Way.EITHER if np.any(own) else None
             # a number below its only limit is raised, one above it lowered
-            if way and held["ball"] is None and None in ends:
+            if way and held.ball is None and None in ends:
                 way = _way(np.sign(own) * (1 if ends[1] is None else -1))
         if way is not None:
-            yield one["name"], way
+            yield one.name, way
 
 
 def _way(signs: Signs) -> Way | None:
@@ -182,63 +193,21 @@ def _way(signs: Signs) -> Way | None:
     return None if not found else _SIGNS.get(tuple(found), Way.EITHER)
 
 
-def _held(block: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], NDArray[Any]]:
+def _held(block: Linear, target: NDArray[np.float64], name: str) -> tuple[InputLayout, NDArray[np.float64]]:
     """An input of a block of sums, and the coefficients that its coordinates have in every answer (m, k)."""
-    at = 0
-    for held in block["held"]:
-        units, size = held["units"], held["stop"] - held["start"]
-        if units is not None:  # those of a class have their coordinates together
-            size = (max(_list(units["classes"])) + 1) * units["length"]
-        if held["name"] == name:
-            return held, _rows(block["target"])[:, at : at + size]
-        at += size
-    raise KeyError(name)
+    held = next(one for one in block.held if one.name == name)
+    at, units = block.places[held.start]  # those of a class have their coordinates together
+    return held, target[:, at : at + len(units.numbers)]
 
 
-def _sizes(held: Mapping[str, Any]) -> list[int]:
-    return [_size(one) for one in held["columns"]]
-
-
-def _size(column: Mapping[str, Any]) -> int:
-    if column["cuts"]:
-        return len(column["cuts"]) + 1
-    return len(column["values"]) if column["lower"] is None else column["upper"] - column["lower"] + 1
-
-
-def _axes(held: Mapping[str, Any], data: Mapping[str, Any], done: Done) -> list[int]:
+def _axes(held: InputLayout, data: Mapping[str, Any], done: Done) -> list[int]:
     """The columns that a record may move along: of numbers where it is clipped; not that of the party."""
     found = []
-    for axis, one in enumerate(held["columns"]):
-        numbers = one["lower"] is not None or one["shared"] or bool(one["cuts"])
-        if one["name"] != data["party"] and (numbers or done is Done.NOT_LISTED):
+    for axis, one in enumerate(held.columns):
+        numbers = one.lower is not None or one.shared or bool(one.cuts)
+        if one.name != data["party"] and (numbers or done is Done.NOT_LISTED):
             found.append(axis)
     return found
-
-
-def _rows(target: Mapping[str, Any]) -> NDArray[Any]:
-    """The coefficients of outputs (m, n)."""
-    shape = tuple(target["shape"])
-    match target.get("form"):
-        case None:
-            return _values(target).reshape(shape)
-        case "sparse":
-            found = np.zeros(prod(shape))
-            found[_list(target["places"])] = _values(target["values"])
-            return found.reshape(shape)
-        case _:
-            places = np.arange(shape[1])
-            starts, ends = (np.array(_list(target[key]))[:, None] for key in ("starts", "ends"))
-            return ((places >= starts) & (places < ends)).astype(float)
-
-
-def _values(array: Mapping[str, Any]) -> NDArray[np.float64]:
-    return np.array(_list(array), dtype=np.float64) * float(Fraction(array["unit"]))
-
-
-def _list(array: Any) -> list[int]:
-    if isinstance(array, list):
-        return array
-    return list(JsonNode(array, "array").array(*array["shape"]).entries)
 
 
 # --- what a law lets expect -------------------------------------------------------------------------
@@ -272,14 +241,15 @@ def expected(problem: Mapping[str, Any], model: Model) -> Iterator[Expected]:
         records, lower = float(law.people * over), list[tuple[str, float, float]]()
         cells = cell_chances(model, model.block(law.table))
         for own, block, _ in _leaves(problem, model):
-            if block["form"] != "linear" or all(data["name"] != law.table for data in own["data"]):
+            sums = None if all(data["name"] != law.table for data in own["data"]) else _sums(block)
+            if sums is None:
                 continue
-            _, rows = _held(block, law.table)
-            for one in block["released"]:
-                some = rows[one["start"] : one["stop"]]
+            _, rows = _held(*sums, law.table)
+            for one in sums[0].released:
+                some = rows[one.start : one.stop]
                 if cells is None and np.any(np.ptp(some, axis=1)):
                     continue
-                each = some[:, 0] if cells is None else some @ _values(array(cells))
-                lower.append((one["name"], float(records * each.min()), float(records * each.max())))
+                each = some[:, 0] if cells is None else some @ np.array(cells.values(), dtype=np.float64)
+                lower.append((one.name, float(records * each.min()), float(records * each.max())))
         line = model.line(law)
         yield Expected(law.table, line, limit["most"], records, tuple(lower))

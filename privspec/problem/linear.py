@@ -12,6 +12,7 @@ from math import lcm, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.matrices import least_top, whole_numbers
@@ -33,7 +34,7 @@ from privspec.kernel.core.linear import (
 )
 from privspec.kernel.core.problem import of_person
 from privspec.kernel.core.reading import Grid
-from privspec.kernel.rows import Intervals, matrix_of
+from privspec.kernel.rows import Intervals, Rows, laid_out, matrix_of
 from privspec.kernel.writing import SPARSE
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange, L1Ball, L2Ball
@@ -123,6 +124,18 @@ def exact_matrix(found: Any) -> Matrix:
     for place, value in zip(places.tolist(), values.entries, strict=True):
         flat[place] = value
     return matrix_of(Grid(shape, values.unit, tuple(flat)))
+
+
+def as_floats(matrix: Rows) -> NDArray[np.float64]:
+    """The nearest doubles."""
+    if isinstance(matrix, Intervals):
+        places = np.arange(matrix.width)
+        starts, ends = np.array(matrix.starts)[:, None], np.array(matrix.ends)[:, None]
+        return np.asarray((starts <= places) & (places < ends), dtype=np.float64)
+    whole, unit = laid_out(matrix).numer_denom()
+    below = int(unit)
+    entries = [int(entry) / below for entry in whole.entries()]
+    return np.array(entries, dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
 
 
 def rows_of(found: Any) -> Matrix | Intervals:

@@ -22,11 +22,11 @@ from privspec.execute.family import Plan, readable_plan
 from privspec.kernel.core.linear import InputLayout, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
 from privspec.noise.law import NoiseLaw, drawn
 from privspec.noise.samplers import Randomness
+from privspec.problem.linear import as_floats
 from privspec.registry import block_of
 
 Array = NDArray[np.float64]
@@ -164,15 +164,6 @@ def _dyadic(matrix: Matrix) -> DyadicMatrix:
     entries = [int(v) for v in whole.entries()]
     found = np.array(entries, dtype=np.int64 if all(abs(v) < 2**WORD for v in entries) else object)
     return DyadicMatrix(found.reshape(matrix.nrows(), matrix.ncols()), exponent)
-
-
-def as_floats(matrix: Rows) -> Array:
-    """The nearest doubles."""
-    if isinstance(matrix, Intervals):
-        places = np.arange(matrix.width)
-        starts, ends = np.array(matrix.starts)[:, None], np.array(matrix.ends)[:, None]
-        return np.asarray((starts <= places) & (places < ends), dtype=np.float64)
-    return np.array(doubles(laid_out(matrix)), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
 
 
 # --- from a base vector to what is released -------------------------------------------------------

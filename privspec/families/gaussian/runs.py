@@ -41,7 +41,6 @@ from privspec.families.gaussian.execution import (
     Array,
     Base,
     Executed,
-    as_floats,
     base_of,
     deviations_of,
     draw,
@@ -62,6 +61,7 @@ from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.noise.law import Shares, on_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.problem.linear import as_floats
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
