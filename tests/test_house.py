@@ -28,7 +28,7 @@ TOKENS = {
     "language": 28_000,
     "model": 102_239,
     "noise": 7_811,
-    "problem": 70_040,
+    "problem": 69_888,
     "solvers": 76_230,
     "top": 26_000,
 }
