@@ -123,9 +123,7 @@ class Chain(Drawn):
 def read_chain(block: JsonNode, mechanism: JsonNode) -> Chain:
     """What a plan executes for a block."""
     found = read(ChainBlock, block)
-    family, noise, unit, scale = mechanism.fields("family", "noise", "unit", "scale")
-    family.same("chain")
-    noise.one_of(*NOISE)
+    unit, scale = mechanism.stating({"family": "chain", "noise": NOISE[0]}, "unit", "scale")
     return chain_of(found, unit.exact(), scale.exact())
 
 

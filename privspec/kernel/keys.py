@@ -158,8 +158,7 @@ class Keys(OneOutput):
 def read_keys(block: JsonNode, mechanism: JsonNode) -> Keys:
     """What a plan executes for a block."""
     found = read(KeyBlock, block)
-    family, steps, centre = mechanism.fields("family", "steps", "centre")
-    family.same("keys")
+    steps, centre = mechanism.stating({"family": "keys"}, "steps", "centre")
     (count,) = steps.extents(1)
     if not 0 < count <= MOST_STEPS:
         raise steps.wrong("has no thresholds, or too many")

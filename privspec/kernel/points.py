@@ -140,8 +140,7 @@ class Points(OneOutput):
 def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
     """What a plan executes for a block."""
     found = read(PointBlock, block)
-    family, norm, scale, step = mechanism.fields("family", "norm", "scale", "unit")
-    family.same("points")
+    norm, scale, step = mechanism.stating({"family": "points"}, "norm", "scale", "unit")
     size, grid = scale.exact(), step.exact()
     if size <= 0 or grid <= 0:
         raise mechanism.wrong("has noise of no size, or no step to round to")

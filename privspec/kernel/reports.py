@@ -164,8 +164,7 @@ class Cells(OneOutput):
 def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
     """What a plan executes for a block."""
     found = read(CellBlock, block)
-    family, table = mechanism.fields("family", "table")
-    family.same("cells")
+    (table,) = mechanism.stating({"family": "cells"}, "table")
     return Cells(found, table_of(table.array(found.cells, len(found.values)), found.output))
 
 
@@ -362,8 +361,7 @@ class Frequencies(OneOutput):
 def read_frequencies(block: JsonNode, mechanism: JsonNode) -> Frequencies:
     """What a plan executes for a block."""
     found = read(FrequencyBlock, block)
-    family, kinds, of = mechanism.fields("family", "kinds", "of")
-    family.same("frequencies")
+    kinds, of = mechanism.stating({"family": "frequencies"}, "kinds", "of")
     laws = [_law(found, kind) for kind in kinds.items()]
     if of.absent and len(laws) == 1:
         which, sizes = None, [found.count]

@@ -246,6 +246,21 @@ class Vote:
     def public_voters(self) -> int | None:
         return None if self.secret else self.voters
 
+    def stated(self, drops: bool) -> dict[str, object]:
+        """What a mechanism repeats of it, and whether ballots that do not fit are left out."""
+        ballots = self.ballots
+        return {
+            "input": self.source,
+            "party": self.party,
+            "output": self.output,
+            "ballots": ballots.kind,
+            "places": ballots.places,
+            "points": ballots.counted,
+            "alternatives": ballots.alternatives,
+            "voters": self.public_voters,
+            "leaves_out": drops,
+        }
+
     def group(self, obligation: Obligation) -> int:
         """How many ballots an obligation compares at most."""
         (unit,) = obligation.units
@@ -446,10 +461,7 @@ def read_executed(mechanism: JsonNode, frame: Frame) -> Executed:
     family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
     if family not in BY_NAME:
         raise mechanism.wrong("is of a family that is not known")
-    rule, ballots = BY_NAME[family], vote.ballots
-    said: dict[str, object] = {"family": family, "input": vote.source, "party": vote.party, "output": vote.output}
-    said |= {"ballots": ballots.kind, "places": ballots.places, "points": ballots.counted}
-    said |= {"alternatives": ballots.alternatives, "voters": vote.public_voters, "leaves_out": drops}
+    rule, said = BY_NAME[family], {"family": family} | vote.stated(drops)
     number, shared, scalars = mechanism.stating(said, rule.parameter, "rounds", "scalars")
     local = local or any(one.measure.of.local for one in frame.obligations)
     drawn = RuleAt(rule, number.exact(rule.least))

@@ -133,19 +133,8 @@ class ChosenRule:
             rounds = rounds_json(votes.rounds.budget, count) if count is not None else None
         if system.chosen is not None:
             scalars = {system.chosen.name: str(self._loss.value)}
-        return self._taken.to_json() | {
-            "input": votes.source,
-            "party": votes.party,
-            "output": votes.output,
-            "ballots": votes.ballots.kind,
-            "places": votes.ballots.places,
-            "points": votes.ballots.counted,
-            "alternatives": list(votes.ballots.alternatives),
-            "voters": None if votes.secret else votes.voters,
-            "leaves_out": all(promise.task.adding for promise in system.promises),
-            "rounds": rounds,
-            "scalars": scalars,
-        }
+        drops = all(promise.task.adding for promise in system.promises)
+        return self._taken.to_json() | votes.stated(drops) | {"rounds": rounds, "scalars": scalars}
 
     def _considered(self, one: Judged) -> dict[str, Any]:
         """A rule without a loss: no such lottery, or none that meets the lines; `rule` is what was tried last."""
