@@ -22,13 +22,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.kernel.changes import spaced
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
@@ -541,6 +543,8 @@ def groups(sizes: Indices) -> tuple[int, list[slice]]:
 
 def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
+    from scipy import sparse  # slow to load, and many specs are solved without
+
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
     values = np.repeat([scale, -scale], count)
@@ -549,6 +553,8 @@ def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: 
 
 def on_block(values: Array, block: Indices, n: int) -> sparse.csc_array:
     """Columns (n, N) with `values` (k, N) on a block of k inputs."""
+    from scipy import sparse
+
     rows, columns = np.repeat(block, values.shape[1]), np.tile(np.arange(values.shape[1]), len(block))
     return sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
 
@@ -571,6 +577,8 @@ def explicit(differences: Differences, n: int) -> Directions:
 
     Raises: NotSpecialError for boxes with too many vertices, and for streams.
     """
+    from scipy import sparse
+
     match differences:
         case Vectors(matrix):
             matrix = sparse.csc_array(matrix)
@@ -631,6 +639,8 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
     """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
         case Vectors(matrix):
+            from scipy import sparse
+
             effects = np.asarray(sparse.csr_array(matrix.T) @ strategy.T)
             return float(np.max(np.sum(effects**2, axis=1), initial=0.0))
         case Pairs(coordinates, scale):
