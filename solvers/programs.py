@@ -581,7 +581,6 @@ def explicit(differences: Differences, n: int) -> Directions:
 
     match differences:
         case Vectors(matrix):
-            matrix = sparse.csc_array(matrix)
             matrix = sparse.csc_array(matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)])
         case Pairs(coordinates, scale):
             matrix = pair_matrix(coordinates, *np.triu_indices(len(coordinates), 1), scale, n)
