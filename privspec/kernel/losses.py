@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from math import ceil, expm1, floor, inf, log, prod
 
 from flint import arb, ctx
@@ -354,7 +355,7 @@ def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | 
         return None
     found = list[Ends]()
     with ctx.workprec(BITS):
-        for picked in _picks([pairs for pairs, _ in finite]):
+        for picked in product(*(pairs for pairs, _ in finite)):
             ends = []
             for side in (0, 1):
                 square = sum((one.mu_squared[side] * times for one, times in parts), ZERO)
@@ -363,14 +364,6 @@ def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | 
             found.append((end(ends[0].upper()), max(end(ends[1].lower()), ZERO)))
     spared = sum((one.delta * times for one, times in parts), ZERO)
     return max(up for up, _ in found) + spared, max(down for _, down in found)
-
-
-def _picks(listed: list[tuple[Pair, ...]]) -> list[list[Pair]]:
-    """Every choice of one from each."""
-    found: list[list[Pair]] = [[]]
-    for pairs in listed:
-        found = [[*picked, one] for picked in found for one in pairs]
-    return found
 
 
 def _product(laws: list[Law], *, up: bool) -> dict[Fraction, Fraction]:
