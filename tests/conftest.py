@@ -38,8 +38,14 @@ MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(
-    "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "default",
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("slow", settings.get_profile("default"), max_examples=100)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile("default")
 
@@ -50,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Every other worker goes through the folders from behind: they meet in the middle, and compile half of the files.
     """
+    if config.option.markexpr == "slow" and not config.getoption("hypothesis_profile", None):
+        settings.load_profile("slow")
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     config.stash[WHOLE] = [Path(one).resolve() for one in config.args] == [HERE]
     if int(number) % 2 and config.stash[WHOLE]:
@@ -72,12 +80,13 @@ def _has_tests(place: Path) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The same order in all workers, wherever they began; nobody waits in the end for the longest tests of all.
 
-    Cases of tests/slow.txt are slow.
+    Cases of tests/slow.txt are slow; so are all properties where the slow tests are asked for, with more examples each.
     """
     text = (HERE / "slow.txt").read_text(encoding="utf-8")
     listed = {line for line in text.splitlines() if not line.startswith("#")}
     for item in items:
-        if item.nodeid in listed:
+        more = config.option.markexpr == "slow" and hasattr(getattr(item, "obj", None), "hypothesis")
+        if more or item.nodeid in listed:
             item.add_marker(pytest.mark.slow)
     unknown = listed - {item.nodeid for item in items}
     if unknown and config.stash[WHOLE]:

@@ -291,7 +291,7 @@ class MixedCurve(Curve, Generic[W]):
             or not 0 < shares[0] <= shares[-1] < LARGEST
         ):
             raise self.part.case.claims.wrong("have two witnesses for a share, or one for none")
-        self.end, last = max(most, shares[-1]), known[-1]
+        self.start, self.end, last = shares[0], max(most, shares[-1]), known[-1]
         self.pieces = [self.between(known[n - 1], known[n]) for n in range(1, len(known))]
         self.first, self.last = self.proved(*known[0], shares[0]).right, self.proved(*last, self.end).right
         if shares[-1] < most:
@@ -321,16 +321,20 @@ class MixedCurve(Curve, Generic[W]):
     def at(self, share: Fraction) -> Fraction:
         if share > self.end:
             raise Refused("a share is larger than any that a part may have")
+        if share <= self.start:
+            return Fraction(self.first, FINE)
         one = next((one for one in self.pieces if share < one.high), None)
-        if one is None or share <= one.low:
-            return Fraction(self.last if one is None else self.first, FINE)
+        if one is None:
+            return Fraction(self.last, FINE)
         t = (exp_up(share) - exp_down(one.low)) / (exp_down(one.high) - exp_up(one.low))
         return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
 
     def near(self, share: float) -> float:
+        if share <= self.start:
+            return self.first / FINE
         number = next((n for n, (_, high) in enumerate(self.doubles) if share < high), None)
-        if number is None or share <= self.doubles[number][0]:
-            return (self.last if number is None else self.first) / FINE
+        if number is None:
+            return self.last / FINE
         low, high = self.doubles[number]
         t = (exp(share) - exp(low)) / (exp(high) - exp(low))
         return self.pieces[number].at(int(t * FINE)) / FINE

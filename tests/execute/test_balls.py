@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privspec.execute.data import _balls_at_once, _into_ball
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(
     st.integers(1, 4).flatmap(lambda d: st.lists(st.lists(st.floats(-1e4, 1e4), min_size=d, max_size=d), min_size=1)),
     st.fractions(Fraction(1, 50), 50, max_denominator=60),

@@ -38,7 +38,7 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 @given(
     st.lists(NUMBERS, min_size=1, max_size=5), st.fractions(min_value="1/1000", max_value=1000, max_denominator=1000)
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples, deadline=None)
 def test_a_record_lies_in_its_ball_exactly(record: list[float], radius: Fraction) -> None:
     steps, _ = to_steps(np.array([record]), radius)
     found = [GRID * int(step) for step in steps[0]]
@@ -70,7 +70,7 @@ def test_what_becomes_of_a_record_depends_on_it_alone(seed: int, dimension: int)
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 def test_parties_do_not_depend_on_where_batches_end(counts: list[int], kept: int, batch: int) -> None:
     keys = [f"p{i}" for i, count in enumerate(counts) for _ in range(count)]
     rows = np.arange(1, len(keys) + 1, dtype=np.int64)[:, None]

@@ -34,7 +34,7 @@ def point(seed: int, size: int) -> Array:
     return np.random.default_rng(seed).normal(size=size)
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(text=specs(), seed=SEEDS)
 def test_target_and_offset_are_what_the_definitions_give(text: str, seed: int) -> None:
     model = model_of(text)
@@ -45,7 +45,7 @@ def test_target_and_offset_are_what_the_definitions_give(text: str, seed: int) -
         np.testing.assert_allclose(system.target @ u + system.lowered.offset, expected, atol=slack)
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(text=specs(), seed=SEEDS)
 def test_error_map_gives_the_loss_of_any_error(text: str, seed: int) -> None:
     model = model_of(text)
@@ -57,7 +57,7 @@ def test_error_map_gives_the_loss_of_any_error(text: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(text=specs(), data=st.data())
 def test_site_maps_are_finite_differences(text: str, data: st.DataObject) -> None:
     model = model_of(text)

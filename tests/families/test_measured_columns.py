@@ -58,7 +58,7 @@ def frame(rows: list[tuple[str, float, float]]) -> Any:
     return pl.DataFrame(rows, schema=["sex", "pay", "hours"], orient="row")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("FM"), st.floats(-40, 40, allow_nan=False), st.floats(-5, 90, allow_nan=False)),

@@ -57,7 +57,7 @@ def test_an_answer_that_is_always_the_same() -> None:
     assert_consistent(Problem(text).solve())
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(specs(), st.sampled_from(["1-GDP", "1-DP", "(1, 1e-6)-DP", "0.5-zCDP"]))
 def test_random_graphs_give_verified_plans(text: str, measure: str) -> None:
     text = text.replace("1-GDP", measure)
@@ -69,7 +69,7 @@ def test_random_graphs_give_verified_plans(text: str, measure: str) -> None:
     assert_consistent(plan)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(specs(), st.data())
 def test_noise_at_random_places_is_verified_or_refused(text: str, data: st.DataObject) -> None:
     try:
@@ -91,7 +91,7 @@ def test_noise_at_random_places_is_verified_or_refused(text: str, data: st.DataO
     assert_consistent(plan)
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(specs(outputs=1), st.integers(0, 2**32 - 1))
 def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
     """Without noise, reconstruction times strategy gives what the outputs stand for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.divergences import delta_up, pure_mu_up
 from privspec.kernel.measures import APPROXIMATE, BY_DISTANCE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
+from privspec.kernel.splits import MixedCurve
 from privspec.kernel.systems import composed_proves, shares_of
 from privspec.plan import verify
 from tests.plans import Document, components, resign, solved_text
@@ -486,3 +487,16 @@ def test_no_curve_of_a_part_is_above_what_a_mechanism_at_that_share_costs() -> N
         shown, least = noise.at(own * times), value / times
         assert least * (1 - Fraction(1, 10**6)) <= shown <= least * (1 + Fraction(1, 10**9))
         assert noise.near(float(own * times)) == pytest.approx(float(shown), rel=1e-9)
+
+
+def test_a_share_that_a_witness_is_for_is_worth_no_more_than_smaller_ones() -> None:
+    """Where two pieces of a curve meet, as beside them: a witness more raises no bound."""
+    plan = solved_text(SPEC)
+    curve = shares_of(*bracket.judged(plan)).curves[1]
+    assert isinstance(curve, MixedCurve) and len(curve.pieces) > 1
+    met = [one.high for one in curve.pieces]
+    shares = sorted([*met, *(share * times for share in met for times in (Fraction(1, 2), Fraction(99, 100)))])
+    bounds = [curve.at(share) for share in shares]
+    assert all(later <= one * (1 + Fraction(1, 10**6)) for one, later in pairwise(bounds))
+    near = [curve.near(float(share)) for share in shares]
+    assert near == pytest.approx([float(one) for one in bounds], rel=1e-6)

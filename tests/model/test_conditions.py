@@ -77,7 +77,7 @@ def questions(draw: st.DrawFn) -> tuple[str, Any, tuple[int, ...]]:
     return head, lambda record: weight(record) if all(one(record) for one in meanings) else Fraction(0), by
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(questions())
 def test_every_record_counts_as_it_should(asked: tuple[str, Any, tuple[int, ...]]) -> None:
     question, weight, by = asked

@@ -179,7 +179,7 @@ def vectors(low: int, high: int, n: int) -> list[Any]:
     return list(product([str(k) for k in range(low, high + 1)], repeat=n))
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.booleans())
 def test_records_of_one_input(top: int, n: int, group: int, ordered: bool) -> None:
     loss = "worst[ |z - x[1]| ]" if ordered else "worst[ |z - sum(x)| ]"

@@ -298,7 +298,7 @@ def programs(draw: st.DrawFn) -> TableProgram:
     return TableProgram(cost, (block, *other), worst=draw(st.booleans()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 5, deadline=None)
 @given(programs())
 def test_agrees_with_the_plain_program(program: TableProgram) -> None:
     assert solved(program).optimum == pytest.approx(oracle(program), rel=1e-6)
