@@ -196,7 +196,11 @@ ROWS = st.tuples(*[st.sampled_from(sorted(KINDS)) for _ in range(4)]).flatmap(
 )
 
 
-@settings(max_examples=settings().max_examples // 6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings().max_examples // 6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(ROWS, st.booleans())
 def test_engines_agree_to_the_last_digit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: tuple[tuple[str, ...], list[tuple[Any, ...]]], drops: bool
@@ -216,7 +220,11 @@ def test_engines_agree_to_the_last_digit(
         assert sorted(report) == sorted(reports["database"]), name
 
 
-@settings(max_examples=settings().max_examples // 8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings().max_examples // 8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.tuples(*[KINDS["VARCHAR"]] * 4), min_size=1, max_size=24), st.booleans())
 def test_text_is_read_alike_from_files_and_databases(
     tmp_path: Path, rows: list[tuple[str | None, ...]], drops: bool

@@ -488,7 +488,9 @@ RAW = st.text(
 
 
 @given(RAW, st.integers(0, ROWS - 1), st.booleans(), st.sampled_from(["x", "y,x", "x,y"]))
-@settings(max_examples=4 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=4 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_no_sign_typed_into_a_line_moves_another(tmp_path: Path, raw: str, place: int, quoted: bool, head: str) -> None:
     """A file that an editor changed: one line for each row, whatever the quotes in it say."""
     sign = '"' if quoted else ""
