@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
 import subprocess
@@ -115,15 +114,19 @@ def test_imports_run_in_no_circle() -> None:
 
 def tokens(path: Path) -> int:
     """Tokens of a module that neither layout nor comments, docstrings and imports can change."""
-    text = path.read_text(encoding="utf-8")
     left_out: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        value = node.value if isinstance(node, ast.Expr) else None
-        words = isinstance(value, ast.Constant) and isinstance(value.value, str)
-        if words or isinstance(node, (ast.Import, ast.ImportFrom)):
-            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    kept = tokenize.generate_tokens(io.StringIO(text).readline)
-    return sum(token.type not in LAYOUT and token.start[0] not in left_out for token in kept)
+    statement, kept = list[tokenize.TokenInfo](), list[tokenize.TokenInfo]()
+    with path.open(encoding="utf-8") as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type not in LAYOUT:
+                statement.append(token)
+            elif token.type == tokenize.NEWLINE:
+                words = all(one.type == tokenize.STRING for one in statement)
+                if words or statement[0].string in ("import", "from"):
+                    left_out.update(range(statement[0].start[0], token.end[0] + 1))
+                kept += statement
+                statement = []
+    return sum(token.start[0] not in left_out for token in kept)
 
 
 def room(name: str) -> str:
