@@ -323,21 +323,20 @@ class MixedCurve(Curve, Generic[W]):
             raise Refused("a share is larger than any that a part may have")
         if share <= self.start:
             return Fraction(self.first, FINE)
-        one = next((one for one in self.pieces if share < one.high), None)
-        if one is None:
-            return Fraction(self.last, FINE)
-        t = (exp_up(share) - exp_down(one.low)) / (exp_down(one.high) - exp_up(one.low))
-        return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
+        for one in self.pieces:
+            if share < one.high:
+                t = (exp_up(share) - exp_down(one.low)) / (exp_down(one.high) - exp_up(one.low))
+                return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
+        return Fraction(self.last, FINE)
 
     def near(self, share: float) -> float:
         if share <= self.start:
             return self.first / FINE
-        number = next((n for n, (_, high) in enumerate(self.doubles) if share < high), None)
-        if number is None:
-            return self.last / FINE
-        low, high = self.doubles[number]
-        t = (exp(share) - exp(low)) / (exp(high) - exp(low))
-        return self.pieces[number].at(int(t * FINE)) / FINE
+        for one, (low, high) in zip(self.pieces, self.doubles, strict=True):
+            if share < high:
+                t = (exp(share) - exp(low)) / (exp(high) - exp(low))
+                return one.at(int(t * FINE)) / FINE
+        return self.last / FINE
 
 
 class TableCurve(MixedCurve[JsonNode]):
