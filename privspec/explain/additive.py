@@ -25,7 +25,6 @@ from privspec.explain.facts import (
     Frontier,
     FrontierPoint,
     Moved,
-    Rows,
     chosen_numbers,
     given,
     randomness,
@@ -162,31 +161,6 @@ class AdditiveNoise(AddedNoise):
             words.insert(0, f"{together} {answers} answers of {listing([site.at for site in joint])}")
         return f"{' · '.join(words)}{facts.context.place}" if words else "not stated in the plan"
 
-    def summary_rows(self, facts: Facts) -> Rows:
-        if not self.numbers or facts.loss is None:
-            return AddedNoise.summary_rows(self, facts)
-        known = "proved" if facts.bound_certified else "reported"
-        low = "" if facts.loss.lower_bound is None else f", {known} to be at least {facts.loss.lower_bound}"
-        picked = " · ".join(map(str, self.numbers))
-        cost = f"{picked}  ({facts.loss.expression} = {facts.loss.value}{low})"
-        return [("Picked at least cost", cost), *AddedNoise.summary_rows(self, facts)]
-
-    def error(self, facts: Facts) -> tuple[str, str]:
-        """A root mean square where the loss is a squared error, else the loss."""
-        loss = facts.loss
-        if loss is None:
-            return AddedNoise.error(self, facts)
-        each = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
-        if loss.error is None:
-            if each and self.numbers:
-                return "Expected error per answer", f"{each}  (root mean square)"
-            if each:
-                what = "" if loss.squared else ", of sizes of errors on average"
-                return "Expected error per answer", f"{each}  (root mean square; loss {loss.value}{what})"
-        elif len(self.outputs) > 1:
-            return loss.error_label, f"{each}  (root mean square)"
-        return AddedNoise.error(self, facts)
-
     # --- the pages
 
     def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
@@ -218,6 +192,9 @@ class AdditiveNoise(AddedNoise):
         # the plan itself may say, with its own status, that an input is clipped
         said = [line for s in facts.assumptions if "clipped" in s.text for line in s.because]
         return {
+            "picked": " · ".join(map(str, self.numbers)),
+            "each_off": " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs),
+            "several": len(self.outputs) > 1,
             "protected": names if told else (),
             "in_outputs": f" in the published {listing(names)}" if facts.unprotected else "",
             "too_little": told and not names,

@@ -548,15 +548,6 @@ class MechanismFact(ABC):
 class AddedNoise(MechanismFact):
     """Noise that is added to what is released, or to what that is computed from."""
 
-    def error(self, facts: Facts) -> tuple[str, str]:
-        """A root mean square where the loss is a squared error, else the loss."""
-        loss = facts.loss
-        if loss is None:
-            return "Expected loss", ""
-        if loss.error is None:
-            return "Expected loss", f"{loss.value} {loss.units}".strip()
-        return loss.error_label, f"± {loss.error}  (root mean square; variance {loss.variance})"
-
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """The error of a design; how many times the loss where errors are not known or read the same."""
         plan = facts.loss.error if facts.loss else None

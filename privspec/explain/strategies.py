@@ -20,7 +20,7 @@ from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, Ou
 from privspec.explain.claims import Question, of_entry, took_part
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine
-from privspec.explain.facts import AddedNoise, MechanismFact, Moved, randomness
+from privspec.explain.facts import AddedNoise, Moved, randomness
 from privspec.explain.messages import phrase, say, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, known, rounded
 from privspec.kernel.chains import ChainBlock, read_chain
@@ -455,7 +455,6 @@ class StatisticFact(AddedNoise):
 
     page = "statistics"
     by_chance = False
-    error = MechanismFact.error
 
     # --- words
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
     from privspec.explain.curves import Curve
-    from privspec.explain.facts import AlternativeFact, Facts, Rows
+    from privspec.explain.facts import AlternativeFact, Facts
     from privspec.model.graph import Model
     from privspec.model.observers import Unit
 
@@ -225,12 +225,6 @@ class TableFact(MechanismFact):
             f"{self.columns} probabilities, a row for each value of {listing(table.of)}"
         )
 
-    def summary_rows(self, facts: Facts) -> Rows:
-        found = [] if self.recognised is None else [("Known as", f"{self.recognised.name}: {self.recognised.text}")]
-        if self.numbers or self.laws:
-            found.append(("Chosen by the solver", " · ".join(map(str, (*self.numbers, *self.laws)))))
-        return found + MechanismFact.summary_rows(self, facts)
-
     def error(self, facts: Facts) -> tuple[str, str]:
         loss = facts.loss
         if loss is None:
@@ -294,6 +288,7 @@ class TableFact(MechanismFact):
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
         return {
             "people": sorted({r.plural for r in relations if r.single and not r.adds}),
+            "picked": " · ".join(map(str, (*self.numbers, *self.laws))),
             "releases": ", ".join(table.releases),
             "of": ", ".join(table.of),
             "of_listed": listing(table.of),

@@ -132,7 +132,6 @@ class PointFact(ValueFact, AddedNoise):
     near: Quantity | None
 
     page = "points"
-    error = MechanismFact.error
 
     @staticmethod
     def read(plan: Stated) -> Points:
