@@ -313,3 +313,14 @@ def test_limits(model: tuple[str, ...], code: str) -> None:
 def test_what_is_finite(inputs: str, output: str, expected: bool) -> None:
     loss = "worst[ mismatch(z, z) ]" if "ranking" in output else "worst[ |z - 1| ]"
     assert finite(model_of(inputs, loss, "z is 1-DP wrt x, replacing everything", "", output)) == expected
+
+
+@pytest.mark.parametrize("unit", ["one entry", "one record", "everything"])
+def test_too_many_pairs_are_refused_before_they_are_listed(unit: str) -> None:
+    """Of one number the three units are one, and so is what is said of 3,000 values, each against any other."""
+    model = model_of(
+        "input x in 1..3000", "worst[ |z - x| ]", f"z is 1-DP wrt x, replacing {unit}", output="output z in 0..1"
+    )
+    with pytest.raises(Failure) as caught:
+        worlds(model).neighbours(model.requirements[0])
+    assert caught.value.code == "PS0515"
