@@ -20,10 +20,10 @@ from privspec.explain import drawing
 from privspec.explain.curves import GaussianCurve, RenyiCurve
 from privspec.explain.document import Accuracy, Block, Note, Plot, Sentence, SpecLine
 from privspec.explain.facts import (
-    AddedNoise,
     ChosenNumber,
     Frontier,
     FrontierPoint,
+    MechanismFact,
     Moved,
     chosen_numbers,
     given,
@@ -99,7 +99,7 @@ class SiteFact:
 
 
 @dataclass(frozen=True, slots=True)
-class AdditiveNoise(AddedNoise):
+class AdditiveNoise(MechanismFact):
     """Noise at sites."""
 
     released: frozenset[str]
@@ -223,7 +223,7 @@ class AdditiveNoise(AddedNoise):
         return (tabled("additive.released", self.outputs),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [*AddedNoise.engineer_points(self, facts), *(number.sentence() for number in self.numbers)]
+        return [*MechanismFact.engineer_points(self, facts), *(number.sentence() for number in self.numbers)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         plot = noise_plot(self.sites)

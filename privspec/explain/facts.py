@@ -441,8 +441,14 @@ class MechanismFact(ABC):
         return label, "".join(size)
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
-        return f" {item.weighed}"
+        """How a design that was not chosen compares, with the space before it: " ± 24.1".
+
+        How many times the loss, where errors are not known or read the same.
+        """
+        plan = facts.loss.error if facts.loss else None
+        if item.error is None or (plan is not None and plan.text == item.error.text):
+            return f" {item.weighed}"
+        return f" ± {item.error}"
 
     def ways(self, facts: Facts) -> Table:
         """The designs that were considered beside the one that was chosen."""
@@ -537,34 +543,19 @@ class MechanismFact(ABC):
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         """What `privspec run` executes, item by item, with what the kernel derived of it, and in a sentence."""
-        return executed(facts, self._phrases("executed", facts), *self._sentences("run", facts))
+        derived = "Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"
+        return tabled("shared.executed", (*self._phrases("executed", facts), derived)), Points(
+            self._sentences("run", facts)
+        )
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
         return tuple(text for _, text in self._phrases("commands", facts, plan=plan))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedNoise(MechanismFact):
-    """Noise that is added to what is released, or to what that is computed from."""
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """The error of a design; how many times the loss where errors are not known or read the same."""
-        plan = facts.loss.error if facts.loss else None
-        if item.error is None or (plan is not None and plan.text == item.error.text):
-            return f" {item.weighed}"
-        return f" ± {item.error}"
-
-
 def given(names: Iterable[str]) -> str:
     """What a command that executes a plan is given: the files of these inputs."""
     return "".join(f" --input {name}={name}.csv" for name in names)
-
-
-def executed(facts: Facts, rows: Rows, *how: Sentence) -> tuple[Block, ...]:
-    """What `privspec run` executes, item by item, with what the kernel derived of it, and in sentences."""
-    derived = "Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"
-    return tabled("shared.executed", (*rows, derived)), Points(how)
 
 
 def randomness(note: Because) -> tuple[Sentence, ...]:

@@ -20,7 +20,7 @@ from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, Ou
 from privspec.explain.claims import Question, of_entry, took_part
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine
-from privspec.explain.facts import AddedNoise, Moved, randomness
+from privspec.explain.facts import MechanismFact, Moved, randomness
 from privspec.explain.messages import phrase, say, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, known, rounded
 from privspec.kernel.chains import ChainBlock, read_chain
@@ -275,7 +275,7 @@ def stream_noise(plan: Stated, where: Context) -> StreamNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceFact(AddedNoise):
+class SequenceFact(MechanismFact):
     """Discrete Laplace noise on sums over a sequence; `entry` and `everything`: epsilon whatever the model is."""
 
     sequence: ChainBlock
@@ -374,7 +374,7 @@ class SequenceFact(AddedNoise):
         return found
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [*AddedNoise.engineer_points(self, facts), *self._sentences("auditor", facts)]
+        return [*MechanismFact.engineer_points(self, facts), *self._sentences("auditor", facts)]
 
 
 def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
@@ -430,7 +430,7 @@ _SHAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticFact(AddedNoise):
+class StatisticFact(MechanismFact):
     """One statistic of bounded records with noise; `statistic` is what the spec means by it."""
 
     statistic: Statistic
@@ -519,7 +519,7 @@ class StatisticFact(AddedNoise):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         protects = () if facts.loss is None else self._sentences("protects", facts)
-        return *AddedNoise.public_accuracy(self, facts), *protects
+        return *MechanismFact.public_accuracy(self, facts), *protects
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         return *self._sentences("auditor", facts), *self._sentences("protects", facts), *randomness(self.note)

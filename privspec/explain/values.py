@@ -29,7 +29,7 @@ from privspec.explain.claims import (
 from privspec.explain.context import REPORTED, Effects
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.document import Accuracy, Block, SpecLine
-from privspec.explain.facts import AddedNoise, MechanismFact
+from privspec.explain.facts import MechanismFact
 from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.kernel.core.problem import read_frame
@@ -123,7 +123,7 @@ NEAR = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointFact(ValueFact, AddedNoise):
+class PointFact(ValueFact):
     """Noise at each point; `apart` is the largest distance of two points, `near` within which most reports are."""
 
     scale: Quantity
