@@ -20,7 +20,7 @@ TOKENS = {
     "core": 12_475,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 77_799,
+    "explain": 77_724,
     "families": 197_547,
     "functions": 14_377,
     "kernel": 132_267,
