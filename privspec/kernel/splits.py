@@ -297,6 +297,7 @@ class MixedCurve(Curve, Generic[W]):
         if shares[-1] < most:
             self.pieces.append(self.proved(*last, most))
         self.doubles = [(float(one.low), float(one.high)) for one in self.pieces]
+        self.near_start = float(self.start)
 
     def proved(self, share: Fraction, witness: W, asked: Fraction) -> Piece:
         """What a witness proves at its share or at a larger one, and from one to the other."""
@@ -330,7 +331,7 @@ class MixedCurve(Curve, Generic[W]):
         return Fraction(self.last, FINE)
 
     def near(self, share: float) -> float:
-        if share <= self.start:
+        if share <= self.near_start:
             return self.first / FINE
         for one, (low, high) in zip(self.pieces, self.doubles, strict=True):
             if share < high:
