@@ -303,7 +303,7 @@ def votes(meaning: Meaning, problem: Problem, block: Vote) -> None:
     rule = "borda_lottery" if block.ballots.borda else "random_dictator"
     ballots = meaning.values(meaning.variables[block.source].domain)
     points = {vote: tuple(meaning.points(rule, block.source, vote).values()) for vote in ballots}
-    none = points[None] = (ZERO,) * len(block.alternatives)
+    none = points[None] = (ZERO,) * len(block.ballots.alternatives)
     assert set(block.ballots.kinds()) == set(points.values()) - {none}
     moves = {tuple(sign * x for x in kind) for kind in block.ballots.kinds() for sign in (1, -1)}
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
@@ -316,11 +316,11 @@ def votes(meaning: Meaning, problem: Problem, block: Vote) -> None:
         shares = [meaning.likelihood(meaning.spec.background[1], {block.source: (vote,)}) for vote in ballots]
         assert gathered(*zip(*block.law, strict=True)) == gathered([points[vote] for vote in ballots], shares)
     for world in meaning.worlds():
-        law = [Fraction(i + 1, 2**i + 5) for i in range(1, len(block.alternatives))]
+        law = [Fraction(i + 1, 2**i + 5) for i in range(1, len(block.ballots.alternatives))]
         law = [1 - sum(law), *law]
         parts = [cost for term in block.loss.terms for cost in term.parts]
         costs = [cost.at(law, total(points, world)) for cost in parts]
-        drawn = {(a,): p for a, p in zip(block.alternatives, law, strict=True)}
+        drawn = {(a,): p for a, p in zip(block.ballots.alternatives, law, strict=True)}
         assert meaning.loss(lambda _, drawn=drawn: drawn, only=world) == sum(costs, block.loss.offset)
 
 
