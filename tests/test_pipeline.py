@@ -133,7 +133,10 @@ def holds(plan: Plan, tmp_path: Path, **data: Any) -> None:
 
 
 def log_ratio(plan: Plan, outputs: tuple[str, ...]) -> Fraction:
-    """The largest log-ratio of what is seen, from the exact numbers that are executed: sum |B_i| / b over rows used."""
+    """The largest log-ratio of what is seen, from the exact numbers that are executed: sum |B_i| / b over rows used.
+
+    A row whose answers are no points of the lattice moves by a step of it more, when they are rounded.
+    """
     executed, (block,) = plan.document["mechanism"]["executed"], plan.document["problem"]["blocks"]
     found = DyadicMatrix.from_json(executed["strategy"])
     strategy, unit = found.integers.tolist(), found.unit
@@ -141,8 +144,10 @@ def log_ratio(plan: Plan, outputs: tuple[str, ...]) -> Fraction:
     scales, grid = [Fraction(b) for b in executed["noise"]["scale"]], Fraction(2) ** int(executed["grid"][2:])
     seen = [r for o in block["released"] if o["name"] in outputs for r in range(o["start"], o["stop"])]
     used = [k for k in range(len(scales)) if rebuilt[seen, k].any()]
+    (point,) = {Fraction(2) ** int(held["grid"][2:]) for held in executed["inputs"]}
+    steps = [0 if all((b * unit * point / grid).denominator == 1 for b in row) else grid for row in strategy]
     entries = range(len(strategy[0]))
-    return max(sum((abs(strategy[k][i]) * unit + grid) / scales[k] for k in used) for i in entries)
+    return max(sum((abs(strategy[k][i]) * unit + steps[k]) / scales[k] for k in used) for i in entries)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from math import pi, sqrt
 import numpy as np
 from crowds import Array, Candidate, Source, algorithm
 
+from privspec.families.statistics.predict import StatisticSystem
 from privspec.families.statistics.shapes import LAPLACE, AddedNoise
 from privspec.functions.probit import Objective, Result
+from privspec.kernel.laws.statistics import statistics_of
 from privspec.model.domains import L1Ball
 from privspec.model.library import Records
 
@@ -42,8 +44,14 @@ def uncalibrated(honest: Candidate) -> Candidate:
         wide = L1Ball(within.radius * NOT_ENFORCED, within.dimension)
         route, spread = Result(raw, wide), 2 * within.radius
     noise = tuple(AddedNoise(LAPLACE, one.amount, spread, one.size) for one in way.noise)  # type: ignore[attr-defined]
-    unclipped = replace(system, block=replace(system.block, radius=None))
-    return replace(honest, system=unclipped, way=replace(way, route=route, noise=noise))
+    return replace(honest, system=unclipped(system), way=replace(way, route=route, noise=noise))
+
+
+def unclipped(system: StatisticSystem) -> StatisticSystem:
+    """The same with records of any length, which offer fewer places for noise."""
+    offered = statistics_of(replace(system.block.records, radius=None))
+    routes = tuple(route for route in system.block.routes if route.at in offered)
+    return replace(system, block=replace(system.block, radius=None, routes=routes))
 
 
 def paper_spread(dimension: int) -> float:

@@ -22,10 +22,11 @@ from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
-from privspec.kernel.core.tables import means, table_of
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.worth import judge_worth
 

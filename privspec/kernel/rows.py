@@ -12,7 +12,7 @@ from fractions import Fraction
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.core.numbers import ZERO, rational
-from privspec.kernel.core.reading import ENTRIES, Grid, JsonNode, Refused, Wholes, array, frozen, wholes
+from privspec.kernel.core.reading import ENTRIES, Grid, JsonNode, Refused, Wholes, frozen, wholes
 
 
 @frozen
@@ -36,8 +36,8 @@ class Intervals:
 
     def written(self) -> dict[str, object]:
         """As `intervals` reads it."""
-        one, size = Fraction(1), len(self.starts)
-        starts, ends = (array(Grid((size,), one, own)) for own in (self.starts, self.ends))
+        size = len(self.starts)
+        starts, ends = (Grid((size,), Fraction(1), own) for own in (self.starts, self.ends))
         return {"form": "intervals", "shape": [size, self.width], "starts": starts, "ends": ends}
 
     def tolist(self) -> list[list[fmpq]]:

@@ -29,12 +29,13 @@ from privspec.kernel.core.problem import (
     wrong_person,
 )
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
-from privspec.kernel.core.tables import means, table_of
+from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
+from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.worth import judge_worth
 from privspec.kernel.worth.averages import Averaged, Sought, averaged

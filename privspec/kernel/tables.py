@@ -12,7 +12,7 @@ from math import ceil, floor
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen, read
-from privspec.kernel.core.tables import Compared, judge, let_through, read_law
+from privspec.kernel.core.tables import Compared, judge, laws_compared, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
 from privspec.kernel.terms import Table
@@ -101,14 +101,18 @@ class Tables(PriceableRules):
     def reach(
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
-        """What the columns that look alike to an observer tell of the rows that a unit compares."""
+        """The largest logarithm of a ratio, rounded up; the largest total variation where a law has what another lacks.
+
+        A unit that no line is about may move from any of its rows to any other.
+        """
         assert isinstance(executed, Executed)
         witness.same(None)
         if view.difference.absent:
             return None
-        asked, table = read(Compared, view.difference), executed.table
-        seen = table.outputs if case.frame.trust.means.public else outputs
-        return let_through(table, seen, asked)
+        seen = executed.table.outputs if case.frame.trust.means.public else outputs
+        laws = laws_compared(executed.table, seen, read(Compared, view.difference))
+        epsilon = laws.epsilon
+        return {"epsilon": epsilon or ZERO, "delta": laws.delta_up(ZERO) if epsilon is None else ZERO}
 
 
 def chosen_numbers(case: PlanUnderCheck, task: Task, scalars: JsonNode, laws: JsonNode) -> dict[str, Fraction]:

@@ -6,20 +6,26 @@ t of a winner that is drawn from the data is the sum over values of what f excee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from fractions import Fraction
 from typing import ClassVar
 
 from privspec.kernel.core.numbers import BITS, ZERO
 from privspec.kernel.core.reading import Grid, Refused, Size, frozen
-from privspec.kernel.core.tables import Compared, means, triples
+from privspec.kernel.core.tables import Compared, triples
 from privspec.kernel.divergences import Curved
 from privspec.kernel.rules import PAIRS
 from privspec.kernel.terms import Table
 
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
+
+
+def means(table: Table, costs: Iterable[Sequence[Fraction | int]]) -> list[Fraction]:
+    """The average cost of a draw, row by row, of the costs of the columns."""
+    pairs = zip(table.rows, costs, strict=True)
+    return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / table.whole for pair in pairs]
 
 
 @frozen

@@ -7,6 +7,9 @@ their SHA-256 where they are long. No verdict rests on what is here: whatever is
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,13 +19,22 @@ from typing import Any
 
 from flint import fmpq_mat
 
-from privspec.kernel.core.reading import LISTED as LISTED
 from privspec.kernel.core.reading import Grid, JsonNode
-from privspec.kernel.core.reading import array as array
 from privspec.kernel.judging import digest
 
+LISTED = 4096
+"""Arrays of at most this many entries are written as lists."""
 SPARSE = 3
 """A matrix is written with the places of its entries if it has so many times more of them that are 0."""
+
+
+def array(value: Grid, listed: int = LISTED) -> dict[str, Any]:
+    """An array as `JsonNode.array` reads it: a list of up to so many entries, or packed."""
+    head = {"shape": list(value.shape), "unit": str(value.unit)}
+    if len(value.entries) <= listed or max(map(abs, value.entries)) >= 2**63:
+        return {**head, "rows": list(value.entries)}
+    raw = struct.pack(f"<{len(value.entries)}q", *value.entries)
+    return {**head, "data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
 def exact_grid(values: Iterable[Fraction | int], shape: tuple[int, ...] | None = None) -> Grid:
@@ -65,8 +77,7 @@ def write(value: object) -> dict[str, Any]:
     if isinstance(value, fmpq_mat):
         return matrix(value)
     if hasattr(value, "written"):
-        own: dict[str, Any] = value.written()
-        return own
+        return {key: written("object", part) for key, part in value.written().items()}
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no exact form")
     # what the compiler adds to a class of the kernel is not written: its fields are read in the kernel's words
@@ -79,7 +90,7 @@ def write(value: object) -> dict[str, Any]:
     return found
 
 
-def written(kind: str, value: object, home: str) -> object:
+def written(kind: str, value: object, home: str = __name__) -> object:
     """A value of the type that an annotation of the module `home` names, as `typed` reads it."""
     match value:
         case None | bool() | int() | str():

@@ -192,7 +192,8 @@ def test_tables_at_parties_make_messages(tmp_path: Path) -> None:
 def test_thousands_of_parties_have_room(tmp_path: Path) -> None:
     """Columns that are added up: each of 600 parties finds its own place; sums fit into their words."""
     plan = Problem(spec("secure_sum", people=600, domain="[0, 1]").replace("owner * x", "x")).solve()
-    parts = Parts(LinearMechanism.of_plan(plan.document).executed, "secure_sum")
+    whole = LinearMechanism.of_plan(plan.document)
+    parts = Parts(whole.executed, whole.trust)
     assert parts.parties == 600
     assert parts.coordinates(599).tolist() == [0]
     assert parts.bits in (64, 128)
@@ -253,7 +254,7 @@ def test_a_message_is_of_one_party_alone() -> None:
     first, again = (own.read({"x": np.array([[0.5, 0.25]])}, _circumstances()) for _ in range(2))
     drawn = [secret.draw(SimulationRandomness(3)).outputs["message"].tolist() for secret in (first, again)]
     assert drawn[0] == drawn[1]
-    parts = Parts(whole.executed, "nobody")
+    parts = Parts(whole.executed, whole.trust)
     rows = [parts.rows(number).tolist() for number in range(3)]
     assert sorted(row for own in rows for row in own) == list(range(whole.executed.strategy.shape[0]))
 

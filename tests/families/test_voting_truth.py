@@ -21,6 +21,7 @@ from privspec.kernel.voting import SCOPES
 from privspec.manual import template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
+from privspec.problem.voting import points_of
 from tests.families.tables import compiled
 from tests.families.voting import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 
@@ -54,9 +55,9 @@ def test_gains_are_below_those_of_all_lies(ballots: str, voters: int) -> None:
     system = system_of(vote(loss, ballots=ballots, voters=voters, privacy=REPLACING, extra=extra))
     domain = model_of(vote(loss, ballots=ballots, privacy=REPLACING, extra=extra)).nodes["vote"].domain
     assert domain is not None
-    points = system.votes.points
+    points = points_of(system.votes.ballots)
     cast = list(domain.elements())
-    none = (Fraction(0),) * len(system.votes.alternatives)
+    none = (Fraction(0),) * len(system.votes.ballots.alternatives)
     ballots_of_others = combinations_with_replacement([points.of(ballot) for ballot in cast], voters - 1)
     others = {tuple(map(sum, zip(none, *given, strict=True))) for given in ballots_of_others}
     for each in RULES:
@@ -65,7 +66,7 @@ def test_gains_are_below_those_of_all_lies(ballots: str, voters: int) -> None:
             continue
         found, most = gain(system, draw), Fraction(0)
         law = lru_cache(maxsize=None)(draw.lottery.law)
-        names = system.votes.alternatives
+        names = system.votes.ballots.alternatives
         for given, order in product(others, permutations(range(len(names)))):
             true = points.of([names[a] for a in order[: system.votes.ballots.places]])
             honest = law(tuple(a + b for a, b in zip(given, true, strict=True)))

@@ -15,7 +15,7 @@ from privspec.families.voting.profiles import costs_at, laws, listed, rule_of, w
 from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, ONE_REPORT, PERMUTE_AND_FLIP, PLURALITY, TURNED_WINNER
 from privspec.kernel.voting import Cost, least_cost
 from privspec.model.voting import Lottery, scores
-from privspec.problem.voting import Costs, beside
+from privspec.problem.voting import Costs, beside, points_of
 from tests.families.voting import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
@@ -74,7 +74,7 @@ def test_profiles_are_all_that_ballots_lead_to() -> None:
     )
     domain = system.model.nodes["vote"].domain
     assert domain is not None
-    every = {scores(system.votes.points, votes) for votes in product(domain.elements(), repeat=3)}
+    every = {scores(points_of(system.votes.ballots), votes) for votes in product(domain.elements(), repeat=3)}
     found = listed(system)
     assert found is not None
     assert {each for each, _ in found} == {tuple(sorted(one, reverse=True)) for one in every}

@@ -39,7 +39,7 @@ from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
-from privspec.kernel.writing import array
+from privspec.kernel.writing import array, written
 from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import grid_of
@@ -141,12 +141,11 @@ class Stated:
             raise InternalError("a release without reconstruction")
         bits, noise = input_grid_bits(self.problem, release), release.noise
         among = {} if noise.honest is None else {"parties": release.parties, "honest": noise.honest}
-        grids = ((block.name, grid_of(block, bits)) for block in blocks)
-        fine = Fraction(1, 2**bits)
+        fine, grids = Fraction(1, 2**bits), [(block.name, grid_of(block, bits)) for block in blocks]
         return {
             "inputs": [{"name": name, "grid": f"2^-{bits}" if grid == fine else str(grid)} for name, grid in grids],
             "strategy": release.strategy.to_json(),
-            "noise": {"shape": noise.shape, noise.keys[0]: noise.stated(), **among},
+            "noise": {"shape": noise.shape, noise.keys[0]: written("object", noise.stated()), **among},
             "grid": release.grid,
             "reconstruction": {"of": "inputs" if outputs is None else "outputs", "matrix": matrix.to_json()},
             "output_grid": release.output_grid,

@@ -22,8 +22,6 @@ DEPTH = 40
 """Most objects and lists within each other."""
 ENTRIES = 2**26
 """Most entries of an array."""
-LISTED = 4096
-"""Arrays of at most this many entries are written as lists."""
 
 T = TypeVar("T")
 
@@ -84,15 +82,6 @@ class Grid:
 
     def values(self) -> list[Fraction]:
         return list(map({entry: entry * self.unit for entry in set(self.entries)}.__getitem__, self.entries))
-
-
-def array(value: Grid, listed: int = LISTED) -> dict[str, Any]:
-    """An array as `JsonNode.array` reads it: a list of up to so many entries, or packed."""
-    head = {"shape": list(value.shape), "unit": str(value.unit)}
-    if len(value.entries) <= listed or max(map(abs, value.entries)) >= 2**63:
-        return {**head, "rows": list(value.entries)}
-    raw = struct.pack(f"<{len(value.entries)}q", *value.entries)
-    return {**head, "data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
 @frozen

@@ -5,12 +5,12 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from fractions import Fraction
 from math import lcm
 
 from privspec.kernel.changes import Rows
-from privspec.kernel.core.numbers import BITS, ZERO, sqrt_down
+from privspec.kernel.core.numbers import BITS, sqrt_down
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
 from privspec.kernel.losses import FiniteLaws
@@ -78,30 +78,12 @@ def table_of(laws: Grid, output: str) -> Table:
     return Table(tuple(map(tuple, laws.rows)), int(whole), ((output, tuple(range(laws.shape[1]))),))
 
 
-def means(table: Table, costs: Iterable[Sequence[Fraction | int]]) -> list[Fraction]:
-    """The average cost of a draw, row by row, of the costs of the columns."""
-    pairs = zip(table.rows, costs, strict=True)
-    return [Fraction(sum(n * cost for n, cost in zip(*pair, strict=True))) / table.whole for pair in pairs]
-
-
 def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:
     """The laws of what is seen of all rows that are compared, whatever their distance is."""
     change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
     (laws,) = derive(table, frozenset(outputs), change).loss.factors
     assert isinstance(laws, FiniteLaws)
     return laws
-
-
-def let_through(table: Table, outputs: Collection[str], asked: Compared) -> dict[str, Fraction]:
-    """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
-
-    A unit that no line is about may move from any of its rows to any other.
-    """
-    laws = laws_compared(table, outputs, asked)
-    epsilon = laws.epsilon
-    if epsilon is not None:
-        return {"epsilon": epsilon, "delta": ZERO}
-    return {"epsilon": ZERO, "delta": laws.delta_up(ZERO)}
 
 
 def judge(

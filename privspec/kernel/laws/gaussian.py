@@ -73,7 +73,7 @@ class GaussianShares(Normal):
         return cls(stated.size.exact(), stated.honest)
 
     def stated(self) -> object:
-        return str(self.variance)
+        return self.variance
 
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
         return [self.honest * self.variance] * answers

@@ -40,7 +40,7 @@ class Scaled(Law):
         return len(self.scales)
 
     def stated(self) -> object:
-        return list(map(str, self.scales))
+        return self.scales
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return self.scales

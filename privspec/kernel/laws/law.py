@@ -111,7 +111,7 @@ class Law:
         return None
 
     def stated(self) -> object:
-        """How wide it is, under the first of the keys, as `read` reads it."""
+        """How wide it is, as `read` reads it once it is written under the first of the keys."""
         raise NotImplementedError
 
     @property
@@ -166,7 +166,7 @@ class OfOneScale(Law):
         return cls(stated.size.exact())
 
     def stated(self) -> object:
-        return str(self.scale)
+        return self.scale
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return (self.scale,)

@@ -15,7 +15,7 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
-from privspec.kernel.core.reading import Grid, Positive, Refused, Size, Wholes, array, frozen, read
+from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
@@ -23,8 +23,6 @@ from privspec.kernel.strategies.dense import Scaling
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
-PACKED = 16
-"""Weights of more cells are packed."""
 
 
 @dataclass(frozen=True)
@@ -146,10 +144,7 @@ class Staircase(Law):
         return cls(read(Stepped, *stated.size.items(1)))
 
     def stated(self) -> object:
-        law = self.law
-        weights = array(Grid((len(law.weights),), Fraction(1), law.weights), PACKED)
-        named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
-        return [named | {"point": law.point, "weights": weights}]
+        return [self.law]
 
     @property
     def accounted(self) -> dict[str, Fraction]:
