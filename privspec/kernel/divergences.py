@@ -325,10 +325,11 @@ def _delta(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) ->
     """The sum over answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (notes/composition.md)."""
     chances = {epsilon: arb(1)}  # by what is left of epsilon
     for q in pure:
+        truth, lie = 1 / (1 + ball(-q).exp()), 1 / (1 + ball(q).exp())
         before, chances = chances, {}
         for rest, chance in before.items():
-            for left in (rest - q, rest + q):
-                chances[left] = chances.get(left, arb(0)) + chance / (1 + ball(left - rest).exp())
+            for left, share in ((rest - q, truth), (rest + q, lie)):
+                chances[left] = chances.get(left, arb(0)) + chance * share
     mu = ball(mu_squared).sqrt()
     return sum((chance * gaussian_delta(rest, mu) for rest, chance in chances.items()), arb(0))
 
