@@ -325,11 +325,12 @@ def _delta(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) ->
     """The sum over answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (notes/composition.md)."""
     chances = {epsilon: arb(1)}  # by what is left of epsilon
     for q in pure:
-        truth, lie = 1 / (1 + ball(-q).exp()), 1 / (1 + ball(q).exp())
         before, chances = chances, {}
-        for rest, chance in before.items():
-            for left, share in ((rest - q, truth), (rest + q, lie)):
-                chances[left] = chances.get(left, arb(0)) + chance * share
+        for ratio in (-q, q):
+            odds = 1 + ball(ratio).exp()
+            for rest, chance in before.items():
+                left = rest + ratio
+                chances[left] = chances.get(left, arb()) + chance / odds
     mu = ball(mu_squared).sqrt()
     return sum((chance * gaussian_delta(rest, mu) for rest, chance in chances.items()), arb(0))
 
