@@ -330,6 +330,7 @@ class Noise(Part):
     variance: Fraction = Fraction(0)
     parties: int = 1
     honest: int = 1
+    blocks: tuple[tuple[tuple[Fraction, ...], ...], ...] = ()
 
 
 class Matrix(Part):

@@ -20,19 +20,19 @@ TOKENS = {
     "core": 12_475,
     "editor": 7_000,
     "execute": 72_640,
-    "explain": 77_724,
-    "families": 197_547,
+    "explain": 77_771,
+    "families": 198_844,
     "functions": 14_377,
-    "kernel": 132_267,
+    "kernel": 132_808,
     "language": 28_000,
     "model": 102_239,
-    "noise": 7_811,
+    "noise": 8_958,
     "problem": 69_888,
     "solvers": 76_230,
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 334
+FILES = 336
 ENTERED = 109
 LAYOUT = {
     tokenize.COMMENT,

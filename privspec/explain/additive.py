@@ -31,6 +31,7 @@ from privspec.explain.facts import (
 )
 from privspec.explain.messages import phrase, plotted, tabled
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
+from privspec.kernel.laws import knorm
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law, by_shape, laws
 from privspec.model.reports import listing
@@ -398,7 +399,12 @@ def _range(values: Sequence[str] | None) -> str:
     return f"{ordered[0]}..{ordered[-1]}"
 
 
-SHAPES = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace", "stepped": "noise in steps"}
+SHAPES = {
+    "knorm-l2": "K-norm noise (l2)",
+    "knorm-blocks": "K-norm noise of the shape that moves",
+    "laplace-shares": "Laplace",
+    "stepped": "noise in steps",
+}
 
 
 def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFact:
@@ -463,6 +469,9 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
         case "knorm-l2":
             # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
             return np.full(rows, (rows + 1) * (float(run.noise.scale[0]) / shrink) ** 2)
+        case "knorm-blocks":
+            known = knorm.KNormBlocks(run.noise.blocks).variances(rows, Fraction(0))
+            return np.array(known, dtype=np.float64) / shrink**2
     return None
 
 

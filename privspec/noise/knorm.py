@@ -1,4 +1,4 @@
-"""K-norm noise of the l2 ball: one vector for all strategy rows."""
+"""K-norm noise of the l2 ball, one vector for all strategy rows, or of blocks: a vector for the rows of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privspec.kernel.laws import knorm as laws
 from privspec.kernel.laws.law import Law
 from privspec.noise.law import Array, NoiseLaw
 from privspec.noise.samplers import Randomness
-from privspec.noise.vectors import EuclideanVectors, approximate
+from privspec.noise.vectors import EuclideanVectors, ProductVectors, approximate, approximate_product
 
 if TYPE_CHECKING:
     from privspec.kernel.core.linear import Release
@@ -40,4 +40,35 @@ class KNormL2Noise(NoiseLaw):
         return np.asarray(float(self.scale) * approximate("l2", size, repetitions, generator))
 
 
-DRAWN = (KNormL2Noise,)
+@dataclass(frozen=True, slots=True)
+class KNormBlocksNoise(NoiseLaw):
+    """answers + z, z a real vector for each block, rounded to the lattice. Note knorm-blocks."""
+
+    blocks: laws.Blocks
+    known: ClassVar[type[Law]] = laws.KNormBlocks
+
+    @classmethod
+    def of(cls, release: Release) -> KNormBlocksNoise:
+        law = release.noise
+        assert isinstance(law, laws.KNormBlocks)
+        return cls(law.blocks)
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        found, start = list[Integers](), 0
+        for parts in self.blocks:
+            scales = tuple(scale for part in parts for scale in part)
+            stop = start + len(scales)
+            own = ExactVector(answers.numerators[start:stop], answers.denominator)
+            vector = ProductVectors(1, tuple(map(len, parts)), Fraction(1), randomness)
+            found.append(vector.nearest(own, grid, scales).ravel())
+            start = stop
+        return np.concatenate(found)
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        vectors = [approximate_product(tuple(map(len, parts)), repetitions, generator) for parts in self.blocks]
+        return np.asarray(
+            np.hstack(vectors) * [float(scale) for parts in self.blocks for part in parts for scale in part]
+        )
+
+
+DRAWN = (KNormL2Noise, KNormBlocksNoise)

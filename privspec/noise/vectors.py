@@ -52,29 +52,33 @@ class RealVectors(ABC):
     def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
         """Integers low <= x * 2^bits <= high of a vector's numbers at scale 1; None where more bits are needed."""
 
-    def nearest(self, points: ExactVector, step: Fraction) -> Integers:
+    def nearest(self, points: ExactVector, step: Fraction, scales: tuple[Fraction, ...] = ()) -> Integers:
         """The whole multiples of a step that are nearest to the points plus these vectors, halves up: a row each.
 
-        Args: points, one after the other. Where doubles do not decide all numbers of a vector, bits are added until
-            both ends of every number round to the same, which happens with probability 1.
+        Args: points, one after the other; scales, by how much each number of a vector is wider than `scale` says. Where
+            doubles do not decide all numbers of a vector, bits are added until both ends of every number round to the
+            same, which happens with probability 1.
         """
-        times, below = self.scale / step, 2 * points.denominator * step.numerator
+        times = [self.scale * own / step for own in scales or (Fraction(1),)]
+        whole = integers(own.denominator for own in times)
+        factor = integers(own.numerator for own in times)
+        near, below = np.array(list(map(float, times))), 2 * points.denominator * step.numerator
         above = 2 * step.denominator * points.numerators + below // 2
         found = above // below
         parts = ((above - found * below) / below).astype(np.float64)
         above, found, parts = (side.reshape(self.count, self.size) for side in (above, found, parts))
-        together, whole = max(1, CHUNK // self.size), times.denominator
+        together = max(1, CHUNK // self.size)
         for first in range(0, self.count, together):
             here = slice(first, min(first + together, self.count))
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                low, high = floors_near(*self.enclosed(here.start, here.stop), float(times), parts[here])
+                low, high = floors_near(*self.enclosed(here.start, here.stop), near, parts[here])
             sure = (low == high).all(axis=1)
             found[here] += np.where(sure[:, None], low, 0).astype(np.int64).astype(object)
             for row in (first + np.flatnonzero(~sure)).tolist():
-                found[row] = self._exactly(row, above[row] * whole, times.numerator * below, below * whole)
+                found[row] = self._exactly(row, above[row] * whole, factor * below, below * whole)
         return np.asarray(found)
 
-    def _exactly(self, row: int, above: Integers, factor: int, below: int) -> Integers:
+    def _exactly(self, row: int, above: Integers, factor: Integers, below: Integers) -> Integers:
         """The integer parts of (above + factor x) / below."""
         bits = DOUBLE_BITS
         while True:
@@ -166,6 +170,54 @@ class CubeVectors(RealVectors):
         return np.minimum.reduce(corners) >> bits, -(-np.maximum.reduce(corners) >> bits)
 
 
+class ProductVectors(RealVectors):
+    """Gamma(size + 1) times a uniform point of a product of cross-polytopes, `parts` numbers each.
+
+    Exponential numbers with fair signs over their sum with one more are a uniform point of a cross-polytope.
+    """
+
+    def __init__(self, count: int, parts: tuple[int, ...], scale: Fraction, randomness: Randomness) -> None:
+        super().__init__(count, sum(parts), scale, randomness)
+        self._part = np.repeat(np.arange(len(parts)), parts)
+        """Of each number: its part."""
+        self._sums = (np.arange(len(parts))[:, None] == np.append(self._part, np.arange(len(parts)))).T
+        """Of each number, and of one more a part: whether it is in the sum of a part."""
+        self._places = DrawnNumbers(EXPONENTIAL, count * len(self._sums), randomness)
+
+    @property
+    def _degrees(self) -> int:
+        return self.size + 1
+
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        here = slice(first * len(self._sums), last * len(self._sums))
+        number, error = (x.reshape(-1, len(self._sums)) for x in self._places.enclosed(here, signed=True))
+        total, off = np.abs(number) @ self._sums, error @ self._sums * SLACK
+        off = off + (len(self._sums) + 1) * UNIT * total
+        number, error = number[:, : self.size], error[:, : self.size]
+        total, off = total[:, self._part], off[:, self._part]
+        # of a quotient a / s, with s known within off: that of a, and |a| / s times that of s, over the least s
+        place = number / total
+        least = np.where(off < total / 2, total - off, np.nan)
+        error = (error + np.abs(place) * off) / least * SLACK + UNIT * np.abs(place)
+        radius, wrong = self._radii(first, last)
+        value = radius * place
+        return value, (np.abs(place) * wrong + error * (radius + wrong) + UNIT * np.abs(value)) * SLACK
+
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
+        low, high = self._of_row(self._places, row, bits, signed=True)
+        least = integers(max(a, -b, 0) for a, b in zip(low, high, strict=True)) @ self._sums.astype(object)
+        most = np.maximum(np.abs(low), np.abs(high)) @ self._sums.astype(object)
+        if min(least) <= 0:
+            return None
+        least, most = least[self._part], most[self._part]
+        shortest, longest = (sum(side) for side in self._of_row(self._exponential, row, bits, signed=False))
+        # radius a / sum: the corners of its enclosure, by the sign of a
+        sides = list(zip(low.tolist(), high.tolist(), least.tolist(), most.tolist(), strict=False))
+        down = [a * shortest // top if a >= 0 else a * longest // bottom for a, _, bottom, top in sides]
+        up = [-(-b * longest // bottom) if b >= 0 else -(-b * shortest // top) for _, b, bottom, top in sides]
+        return integers(down), integers(up)
+
+
 VECTORS: Mapping[str, type[RealVectors]] = {"l1": ManhattanVectors, "l2": EuclideanVectors, "linf": CubeVectors}
 """By the norm."""
 
@@ -180,3 +232,12 @@ def approximate(norm: str, size: int, count: int, generator: np.random.Generator
     directions = generator.standard_normal((count, size))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return np.asarray(generator.gamma(size, size=(count, 1)) * directions)
+
+
+def approximate_product(parts: tuple[int, ...], count: int, generator: np.random.Generator) -> Array:
+    """The same of a product of cross-polytopes: Laplace numbers over their sum with one more are a point of one."""
+    points = list[Array]()
+    for size in parts:
+        number = generator.laplace(size=(count, size + 1))
+        points.append(number[:, :size] / np.abs(number).sum(axis=1, keepdims=True))
+    return np.asarray(generator.gamma(sum(parts) + 1, size=(count, 1)) * np.hstack(points))

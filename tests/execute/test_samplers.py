@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from itertools import pairwise
 from math import exp
 
 import flint
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privspec.core.matrices import ExactVector, integers
+from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.noise.inverse import (
     EXPONENTIAL,
     NORMAL,
@@ -31,7 +33,7 @@ from privspec.noise.samplers import (
     bernoulli_exp,
     discrete_laplace,
 )
-from privspec.noise.vectors import VECTORS
+from privspec.noise.vectors import VECTORS, ProductVectors
 
 ALARM = 1e-6
 
@@ -304,6 +306,64 @@ def test_knorm_vectors_agree_with_balls(norm: str, size: int, steps: int, count:
             exact = slowly(norm, [word for part in each for word in part[i]], size)
             at = flint.arb(flint.fmpq(2, 7)) + flint.arb(flint.fmpq(1, 2))
             assert row == [int((at + x * flint.arb(flint.fmpq(steps, 3))).floor().unique_fmpz()) for x in exact]
+
+
+PARTS = [(1,), (1, 1, 1, 1), (3,), (2, 3), (2, 1, 1)]
+
+
+def products(parts: tuple[int, ...], count: int, steps: int, source: Randomness, scales: tuple[Fraction, ...] = ()):
+    """Vectors (count, k) around the origin, of scale 1, in steps."""
+    drawn = ProductVectors(count, parts, Fraction(1), source)
+    return drawn.nearest(ExactVector.of([Fraction(0)] * count * sum(parts)), Fraction(1, steps), scales)
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_vectors_of_products(parts: tuple[int, ...]) -> None:
+    """Their norms are of law Gamma(k), and each of k independent tests alarms with a chance of ALARM at most.
+
+    In its part a number of a uniform point of a cross-polytope is of law Beta(1, n) in size, with a fair sign.
+    """
+    count, size = 20_000, sum(parts)
+    scales = tuple(Fraction(n + 1, 2) for n in range(size))
+    found = products(parts, count, 2**30, SimulationRandomness(13), scales).astype(float) / 2**30
+    sample = found / np.array(list(map(float, scales)))
+    ends = np.cumsum([0, *parts])
+    sums = np.column_stack([np.abs(sample[:, a:b]).sum(axis=1) for a, b in pairwise(ends)])
+    assert stats.kstest(sums.max(axis=1), "gamma", args=(size,)).pvalue > ALARM
+    for part, (a, b) in enumerate(pairwise(ends)):
+        # given the norm, each part is the largest with a chance in proportion to its numbers
+        largest = int((sums.argmax(axis=1) == part).sum())
+        assert stats.binomtest(largest, count, (b - a) / size).pvalue > ALARM
+        for i in range(a, b):
+            assert stats.binomtest(int((sample[:, i] > 0).sum()), count, 0.5).pvalue > ALARM
+            if b - a > 1:  # where its own part is the largest it is on the surface: Beta(1, n - 1)
+                mine = sums.argmax(axis=1) == part
+                share = np.abs(sample[mine, i]) / sums[mine, part]
+                assert stats.kstest(share, "beta", args=(1, b - a - 1)).pvalue > ALARM
+    law = KNormBlocks((tuple(scales[a:b] for a, b in pairwise(ends)),))
+    variances = [float(v) for v in law.variances(size, Fraction(1))]
+    np.testing.assert_allclose(found.var(axis=0), variances, rtol=0.12)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10**4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("steps", [2**20, 2**50])
+def test_vectors_of_products_agree_with_balls(parts: tuple[int, ...], steps: int, count: int) -> None:
+    """The same words, number by number: doubles, where they decide, and fractions say what balls say."""
+    source, size = Remembered(steps), sum(parts)
+    found = products(parts, count if steps < 2**50 else count // 10, steps, source)
+    radii, places = (words.reshape(len(found), -1).tolist() for words in source.said)
+    with flint.ctx.workprec(250):
+        for row, sizes, words in zip(found.tolist(), radii, places, strict=True):
+            radius = sum((-(flint.arb(word >> 1) / (1 << 63)).log() for word in sizes), flint.arb(0))
+            number = [-(flint.arb(word >> 1) / (1 << 63)).log() for word in words]
+            total = list(number[size:])
+            part = [p for p, many in enumerate(parts) for _ in range(many)]
+            for i, p in enumerate(part):
+                total[p] += number[i]
+            exact = [(-1) ** (words[i] & 1) * radius * number[i] / total[p] for i, p in enumerate(part)]
+            half = flint.arb(flint.fmpq(1, 2))
+            assert row == [int((half + x * steps).floor().unique_fmpz()) for x in exact]
 
 
 def test_a_vector_of_many_numbers() -> None:

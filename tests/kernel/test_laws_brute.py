@@ -15,7 +15,7 @@ from privspec.kernel.changes import Anything, ByDistance, InARow, Records
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.exponential import BoundedRange, ByScores, Target
 from privspec.kernel.laws.gaussian import Gaussian
-from privspec.kernel.laws.knorm import NORMS, NoisyPoint
+from privspec.kernel.laws.knorm import NORMS, KNormBlocks, NoisyPoint
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies.banded import BITS, Banded, roots
@@ -275,3 +275,43 @@ def rows(draw: st.DrawFn) -> tuple[Banded, InARow]:
     amount, exactly = draw(st.sampled_from([F(1), F(1, 3), F(5)])), draw(st.booleans())
     change = InARow(strategy.size, amount, draw(st.integers(1, 3)), draw(st.integers(1, 4)), exactly)
     return strategy, change
+
+
+# --- vectors of K-norm noise -------------------------------------------------------------------------------------
+
+STEPS = 6
+
+
+def cells(parts: tuple[int, ...], at: tuple[float, float], reach: int = 7) -> dict[tuple[int, int], float]:
+    """Chances of whole numbers for a vector at a point, of scales 1 and 1/2: sums over a finer lattice."""
+    found = dict[tuple[int, int], float]()
+    offsets = [(i + 0.5) / STEPS - 0.5 for i in range(STEPS)]
+    for x, y in product(range(-reach, reach + 1), repeat=2):
+        total = 0.0
+        for dx, dy in product(offsets, repeat=2):
+            sizes = abs(x + dx - at[0]), abs(y + dy - at[1]) * 2
+            total += exp(-(max(sizes) if parts == (1, 1) else sum(sizes)))
+        found[x, y] = total
+    return found
+
+
+@pytest.mark.parametrize("parts", [(1, 1), (2,)])
+def test_rounded_vectors_tell_neighbours_apart_by_the_norm_at_most(parts: tuple[int, ...]) -> None:
+    """The chances of rounded points, summed up cell by cell; and the moments that the law states, by the same sums."""
+    law = KNormBlocks((((F(1),), (F(1, 2),)) if parts == (1, 1) else ((F(1), F(1, 2)),),))
+    here = cells(parts, (0.0, 0.0), 14)
+    for d in ((1.0, 0.0), (0.5, 0.5), (1.0, -0.5), (0.25, 0.5), (0.0, 1.0)):
+        sizes = abs(d[0]), 2 * abs(d[1])
+        epsilon = max(sizes) if parts == (1, 1) else sum(sizes)
+        ratios = [abs(log(here[cell] / chance)) for cell, chance in cells(parts, d).items()]
+        assert 0.9 * epsilon < max(ratios) <= epsilon + CLOSE
+    whole = sum(here.values())
+    squares = [sum(chance * cell[i] ** 2 for cell, chance in here.items()) / whole for i in (0, 1)]
+    # a rounded number has about a twelfth more
+    assert squares == pytest.approx([float(v) + 1 / 12 for v in law.variances(2, F(1))], rel=0.05)
+
+
+@pytest.mark.parametrize("blocks", [(), ((),), (((F(1),), ()),), (((F(0),),),), (((F(1), F(-1)),),)])
+def test_blocks_that_are_none_are_refused(blocks: tuple[tuple[tuple[Fraction, ...], ...], ...]) -> None:
+    with pytest.raises(Refused):
+        KNormBlocks(blocks)

@@ -30,7 +30,7 @@ from privspec.kernel.changes import (
 from privspec.kernel.core.numbers import gaussian_delta_up, rational
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
-from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.knorm import KNorm, KNormBlocks
 from privspec.kernel.laws.laplace import Laplace, WholeLaplace
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase, Stepped
@@ -237,6 +237,44 @@ def test_k_norm_noise_lets_through_no_more(examples: int) -> None:
             assert (2 * sum(found)) ** 2 >= sum(v**2 for v in applied(matrix, move))
 
     tried(examples, holds, st.tuples(changes(), strategies(2, 4)))
+
+
+@EXAMPLES
+def test_k_norm_noise_of_blocks_lets_through_no_more(examples: int) -> None:
+    """The norm of each move, from its definition, of all blocks of which an answer is seen."""
+
+    def holds(drawn: tuple[Units, fmpq_mat, tuple[tuple[int, ...], ...], list[int]]) -> None:
+        change, matrix, shape, sizes = drawn
+        scales, places, start = [F(n, 2) for n in sizes], list[list[list[int]]](), 0
+        for parts in shape:
+            places.append([])
+            for size in parts:
+                places[-1].append(list(range(start, start + size)))
+                start += size
+        blocks = tuple(tuple(tuple(scales[i] for i in part) for part in own) for own in places)
+        term = noisy(matrix, KNormBlocks(blocks))
+        for seen in (EVERY, frozenset({"a0"}), frozenset({"a3"})):
+            found = derive(term, seen, change).loss.epsilons()
+            assert found is not None
+            rows = {int(name[1:]) for name in seen}
+            shown = [own for own in places if rows & {i for part in own for i in part}]
+            for move in worlds(change):
+                moved = [abs(v) / scale for v, scale in zip(applied(matrix, move), scales, strict=True)]
+                assert sum(found) >= sum(max(sum((moved[i] for i in part), F(0)) for part in own) for own in shown)
+
+    shapes = st.sampled_from([((1, 1, 1, 1),), ((1, 1), (1, 1)), ((4,),), ((2, 2),), ((1,), (2, 1)), ((3,), (1,))])
+    sizes = st.lists(st.integers(1, 6), min_size=4, max_size=4)
+    tried(examples, holds, st.tuples(changes(), strategies(4, 4), shapes, sizes))
+
+
+def test_the_corner_of_a_box_is_as_far_as_each_of_its_sides() -> None:
+    """Six numbers that all move by 1 in a block of half sides 1: 1, and as one part or as blocks of their own 6."""
+    change = Units(((tuple(Piece((i,), "box", F(1)) for i in range(6)), 1),), 1)
+    matrix, one = fmpq_mat([[int(i == j) for j in range(6)] for i in range(6)]), (F(1),)
+    every = frozenset(f"a{i}" for i in range(6))
+    laws = {1: ((one,) * 6,), 6: ((one * 6,),), 2: ((one,) * 3,) * 2}
+    for epsilon, blocks in laws.items():
+        assert derive(noisy(matrix, KNormBlocks(blocks)), every, change).loss.epsilons() == [epsilon]
 
 
 @st.composite

@@ -34,6 +34,7 @@ from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
 from privspec.kernel.core.problem import notes_of
+from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import OfOneScale, laws
 from privspec.kernel.writing import write
@@ -313,7 +314,7 @@ def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fract
         return problem.loss_of_output_noise(
             release.output_map(problem.system.target) * np.sqrt(release.row_variances())
         )
-    if isinstance(noise, OfOneScale):
+    if isinstance(noise, OfOneScale | KNormBlocks):
         return problem.scaled(loss, float(factor) ** -2)
     return None
 

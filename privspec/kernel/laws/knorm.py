@@ -1,21 +1,24 @@
-"""K-norm noise: one vector of density ~ e^(-|v| / scale) in the Euclidean norm, rounded together with the answers.
+"""K-norm noise: vectors of density ~ e^-|v| in a norm, rounded together with the answers.
 
-Answers that move by d let through |d| / scale (Hardt & Talwar 2010; noise/notes/knorm-l2.md), whatever is rounded
-afterwards.
+Answers that move by d let through |d| (Hardt & Talwar 2010), whatever is rounded afterwards. The norm is the Euclidean
+length in scales (noise/notes/knorm-l2.md), or one of blocks (noise/notes/knorm-blocks.md): the sum over blocks of the
+largest of some sums of sizes. What moves in a box, a cross-polytope, a product of these, or in one of several such
+shapes, is as long as any other move of its shape in a norm of that kind.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count
 
 from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
-from privspec.kernel.core.numbers import end, sqrt_up
-from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Choice, NoisyView, OfOneScale
+from privspec.kernel.core.numbers import ZERO, end, sqrt_up
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
+from privspec.kernel.laws.law import WORDS_OF, Choice, Law, NoisyView, OfOneScale, StatedNoise
 from privspec.kernel.losses import Loss, Response
-from privspec.kernel.strategies.dense import Scaling
+from privspec.kernel.strategies.dense import Answers, Scaling
 
 
 @frozen
@@ -37,7 +40,71 @@ class KNorm(OfOneScale):
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
-LAWS = (KNorm,)
+Blocks = tuple[tuple[tuple[Fraction, ...], ...], ...]
+
+
+@frozen
+class KNormBlocks(Law):
+    """A vector for each block of answers, |v| the largest over its parts of the sum of |v_i| / scale_i in each.
+
+    `blocks`: the scale of each answer, by block and part.
+    """
+
+    blocks: Blocks
+    family = shape = "knorm-blocks"
+    keys = ("blocks",)
+    words = WORDS_OF["knorm"]
+    title = "K-norm noise of the shape that moves"
+    notes = ("laplace", "knorm-blocks")
+    joint = True
+
+    def __post_init__(self) -> None:
+        if not all(parts and all(parts) for parts in self.blocks) or min(self.sizes(ZERO), default=ZERO) <= 0:
+            raise Refused("has a block or a part without answers, or noise of no size")
+
+    @classmethod
+    def read(cls, stated: StatedNoise) -> Law:
+        found = cls(
+            tuple(
+                tuple(tuple(map(JsonNode.exact, part.items())) for part in own.items()) for own in stated.size.items()
+            )
+        )
+        if found.answers != stated.answers:
+            raise stated.size.wrong("are not of as many answers as there are")
+        return found
+
+    def stated(self) -> object:
+        return self.blocks
+
+    @property
+    def answers(self) -> int:
+        return len(self.sizes(ZERO))
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        return tuple(scale for parts in self.blocks for part in parts for scale in part)
+
+    def _each(self) -> list[tuple[Fraction, int, int]]:
+        """Of each answer its scale, how many its block has, and how many its part."""
+        return [(scale, sum(map(len, parts)), len(part)) for parts in self.blocks for part in parts for scale in part]
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """A vector is Gamma(k + 1) times a uniform point of the unit ball, a product of cross-polytopes."""
+        return [2 * scale**2 * (k + 1) * (k + 2) / ((n + 1) * (n + 2)) for scale, k, n in self._each()]
+
+    def mean_sizes(self, answers: int, grid: Fraction) -> list[Fraction]:
+        return [scale * (k + 1) / (n + 1) for scale, k, n in self._each()]
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        """Whoever sees an answer is charged for all answers of its block."""
+        rows, shown = count(), list[list[Answers]]()
+        for parts in self.blocks:
+            own = [{next(rows): scale for scale in part} for part in parts]
+            shown += [own] if any(row in part for part in own for row in view.rows) else []
+        epsilon = view.strategy.largest_of_parts(shown, change)
+        return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
+
+
+LAWS = (KNorm, KNormBlocks)
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 PRECISION = 256

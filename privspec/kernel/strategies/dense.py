@@ -24,6 +24,8 @@ Matrix = fmpq_mat
 Gram = tuple[tuple[int, ...], ...]
 Move = dict[int, int]
 Scaling = list[Fraction] | None
+Answers = dict[int, Fraction]
+"""Some answers, with a scale for each."""
 Shared = dict[int, int]
 """By coordinate of a cell: the first of those that a record in it may lie in, by its share of each."""
 SQUARES: dict[Gram, int] = {}
@@ -84,6 +86,22 @@ class Dense:
         """At least the largest sum over the answers of their move, in the scale of each, with what rounding adds."""
         return largest_cost(self.matrix, scales, steps, change.grouped(), shared)
 
+    def largest_of_parts(self, blocks: list[list[Answers]], change: Units) -> Fraction:
+        """At least the sum over blocks of the largest over their parts of how far answers move, sizes in scales added.
+
+        For each unit every part by itself, at the worst of its changes: equal to it where the parts of one block move,
+        and their moves are free of one another. What several units do at once is at most the sum of what each does.
+        """
+        moved = change.grouped()
+        total = [ZERO] * len(moved.units)
+        for parts in blocks:
+            each = [
+                unit_costs(self.chosen(list(own)).matrix, list(own.values()), [ZERO] * len(own), moved, {})
+                for own in parts
+            ]
+            total = [before + max(own) for before, own in zip(total, zip(*each, strict=True), strict=True)]
+        return _largest(total, moved)
+
 
 @frozen
 class Lattice:
@@ -143,7 +161,14 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
 def largest_cost(
     answers: Matrix, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
 ) -> Fraction:
-    """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
+    """At least the largest cost over the differences, of as many units as change at once: see `unit_costs`."""
+    return _largest(unit_costs(answers, scales, steps, change, shared), change)
+
+
+def unit_costs(
+    answers: Matrix, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
+) -> list[Fraction]:
+    """At least the largest cost of what each unit changes: the sum over answers of |move| in the scale of each.
 
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
     answer moves, of records that cells have `shared` among them wherever one of these does.
@@ -185,7 +210,7 @@ def largest_cost(
                 each = [length(move) for move, _ in moved]
                 total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
-    return _largest(totals, change)
+    return totals
 
 
 def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Scaling) -> Fraction:

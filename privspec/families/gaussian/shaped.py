@@ -1,0 +1,138 @@
+"""K-norm noise of the shape that moves: independent vectors for blocks of answers, each in the norm of a box.
+
+Answers that one unit moves together, each by itself, lie in a box; the norm of that box charges it once for all of
+them, where independent noise charges it for each (Hardt & Talwar 2010; noise/notes/knorm-blocks.md). Of a box that is
+far wider in some directions than in others, blocks of like widths are better, of the best scales: which blocks is
+found by dynamic programming, and the scales by the program of Laplace noise, with blocks for its rows.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from privspec.core.records import replace
+from privspec.families.gaussian.dense import full_dual
+from privspec.families.gaussian.places import (
+    Bound,
+    Place,
+    best_scales,
+    fitted,
+    fraction_up,
+    lattice,
+    move_costs,
+    prices,
+    rule_of_vectors,
+)
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.release import (
+    Candidate,
+    LinearRelease,
+    Mechanism,
+    in_whole_numbers,
+    output_grid,
+    reached,
+    rounded_reconstruction,
+    rounded_strategy,
+)
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.knorm import KNormBlocks
+from privspec.solvers.programs import Array
+
+ROWS = 64
+"""Answers up to which blocks of them are looked for."""
+
+
+def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
+    """The best blocks that are found at a place; None where each answer is best by itself."""
+    started, system = time.perf_counter(), problem.system
+    if not 2 <= len(place.strategy) <= ROWS or not system.seen_whole or place.messages:
+        return None
+    alike = [Fraction(1)] * len(place.strategy)
+    dyadic, sizes = in_whole_numbers(place.strategy) or (rounded_strategy(place.strategy, system.views), alike)
+    place = replace(place, outputs=place.outputs * np.array(list(map(float, sizes))))
+    moved = move_costs(problem, dyadic.to_float(), place.outputs != 0, epsilons)
+    if moved is None or not moved.any(axis=0).all():
+        return None
+    blocks = _blocks(moved, prices(problem, place).max(axis=0))
+    if len(blocks) == len(place.strategy):
+        return None
+    order, reach = [row for own in blocks for row in own], moved.max(axis=0)
+    dyadic = replace(dyadic, integers=dyadic.integers[order])
+    place = replace(place, strategy=place.strategy[order], outputs=place.outputs[:, order])
+    moved, reach = moved[:, order] / reach[order], reach[order]
+    ends = np.cumsum([0, *map(len, blocks)])
+    gathered = np.zeros((len(order), len(blocks)))
+    for b, own in enumerate(blocks):
+        gathered[ends[b] : ends[b + 1], b] = _width(len(own)) / place.spread
+    gathered *= reach[:, None] ** 2
+    costs = np.column_stack([moved[:, ends[b] : ends[b + 1]].max(axis=1) for b in range(len(blocks))])
+    wide = np.repeat(best_scales(problem, place, costs, gathered), np.diff(ends)) * reach
+    exact = [fraction_up(one) for one in wide.tolist()]
+    law = KNormBlocks(tuple(tuple((one,) for one in exact[a:b]) for a, b in pairwise(ends)))
+    release = LinearRelease(
+        dyadic,
+        law,
+        rounded_reconstruction(place.outputs),
+        None,
+        (len(order),) * len(system.views),
+        lattice(float(wide.min())),
+        output_grid(np.abs(place.outputs) @ wide),
+    )
+    try:
+        release = fitted(release, reached(problem, release), epsilons, whole=True)
+    except Refused:
+        return None
+    root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    rule = rule_of_vectors(problem)
+    return Candidate(
+        f"K-norm noise (box) {place.where}",
+        law.family,
+        problem.loss_of_output_noise(root),
+        rule.reason or "K-norm noise of the box that answers move in",
+        rule.admissible,
+        None if bound is None else bound.value,
+        "" if bound is None else bound.among,
+        Mechanism(
+            release,
+            (),
+            None if bound is None else full_dual(problem, bound.solution, bound.budgets),
+            "K-norm blocks, interior point",
+            0,
+            time.perf_counter() - started,
+        ),
+    )
+
+
+def _width(size: int) -> float:
+    """The variance of each number of such noise of scale 1."""
+    return (size + 1) * (size + 2) / 3
+
+
+def _blocks(moved: Array, weights: Array) -> list[list[int]]:
+    """Answers (k,) in blocks: those that the same units move, of like widths, by how far each unit moves each (N, k).
+
+    Among blocks of answers next to each other by what they cost, of one unit that moves all of them the best: of
+    scales for which a sum of costs over squares is least, the cube root of the loss is the sum of those of the costs.
+    """
+    costs, found = weights * moved.max(axis=0) ** 2, list[list[int]]()
+    kinds = dict[bytes, list[int]]()
+    for row, column in enumerate((moved > 0).T):
+        kinds.setdefault(column.tobytes(), []).append(row)
+    for rows in kinds.values():
+        order = sorted(rows, key=costs.__getitem__, reverse=True)
+        sums = np.concatenate([[0.0], np.cumsum(costs[order])])
+        best, before = np.zeros(len(order) + 1), [0] * (len(order) + 1)
+        for stop in range(1, len(order) + 1):
+            each = [best[a] + (_width(stop - a) * (sums[stop] - sums[a])) ** (1 / 3) for a in range(stop)]
+            before[stop] = int(np.argmin(each))
+            best[stop] = each[before[stop]]
+        stop, own = len(order), list[list[int]]()
+        while stop:
+            own.append(order[before[stop] : stop])
+            stop = before[stop]
+        found += own[::-1]
+    return found
