@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_377,
     "kernel": 132_808,
     "language": 28_000,
-    "model": 102_239,
+    "model": 102_862,
     "noise": 8_958,
     "problem": 69_888,
     "solvers": 76_230,

@@ -13,7 +13,6 @@ from privspec.core.records import dataclass
 from privspec.functions.numeric import extreme, selected, vector
 from privspec.model.domains import Between, Domain, FiniteSet, Power, Symbols, Tables, Type, is_numeric
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
-from privspec.model.values import as_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def at_share(values: Any, share: Fraction) -> Any:
     """The least of some values that a share of them is at most."""
     listed = sorted(values.tolist() if isinstance(values, np.ndarray) else values)
     found = listed[max(ceil(share * len(listed)) - 1, 0)]
-    return found if isinstance(found, Fraction) else Fraction(float(as_float(found)))
+    return Fraction(found)
 
 
 def _commonest(arguments: Arguments, name: str) -> Bound:

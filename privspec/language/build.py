@@ -134,6 +134,7 @@ def _make(kind: Callable[..., Any], fields: Callable[[Children], tuple[Any, ...]
     return lambda children: kind(*fields(children), span=_span(children))
 
 
+_TERMS = _make(s.Comprehension, lambda c: (c[0], c[2].value, _after(c, "IN")))
 ACTIONS: dict[str, Action] = {
     "number": lambda c: _leaf(c[0]),
     "name": lambda c: s.Name(c[0].value, span=c[0].span),
@@ -147,7 +148,9 @@ ACTIONS: dict[str, Action] = {
     "square": _make(s.Binary, lambda c: ("^", c[0], _two(c[1]))),
     "negate": _make(s.Negate, lambda c: (c[1],)),
     "transpose": _make(s.Transpose, lambda c: (c[0],)),
-    "index": _make(s.Index, lambda c: (c[0], _nodes(c)[1:])),
+    "index": lambda c: (s.Slice if any(isinstance(one, s.RangeOf) for one in c) else s.Index)(
+        c[0], _nodes(c)[1:], span=_span(c)
+    ),
     "attribute": _make(s.Attribute, lambda c: (c[0], c[2].value)),
     "norm": _make(s.Norm, lambda c: (c[1], c[2].value if c[2].type == "NORM_P" else "2")),
     "absolute": _make(s.Absolute, lambda c: (c[1],)),
@@ -156,7 +159,8 @@ ACTIONS: dict[str, Action] = {
     "condition": _make(s.Condition, lambda c: (c[1].type, c[0], c[2])),
     "holds": _make(s.Holds, lambda c: (c[2].type, c[1], c[3])),
     "member": _make(s.Member, lambda c: (c[0].value, c[2])),
-    "comprehension": _make(s.Comprehension, lambda c: (c[0], c[2].value, _after(c, "IN"))),
+    "each": lambda c: s.Each(_TERMS(c[1:-1]), span=_span(c)),
+    "comprehension": _TERMS,
     "power_domain": _make(
         s.Power, lambda c: (_leaves(c)[0], (_two(c[1]),) if _is(c[1], "²") else _nodes(_leaves(c[2:])))
     ),
@@ -192,6 +196,7 @@ ACTIONS: dict[str, Action] = {
         ),
     ),
     "relation": _make(s.Relation, lambda c: (c[1].type, c[0], c[2])),
+    "indexed": _make(s.Indexed, lambda c: (c[1].type, c[0], c[2], _nodes(c[3:]))),
     "membership": _make(s.Membership, lambda c: (c[0], c[2])),
     "claim": _make(s.SensitivityClaim, lambda c: (c[0], c[2].value, c[6], _after(c, "WRT"), _clauses(c))),
     "loss": lambda c: c[0],

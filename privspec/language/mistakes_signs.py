@@ -262,9 +262,8 @@ def colon(case: Failure) -> Diagnostic | None:
         return None
     opened = case.open_brackets()
     if opened and opened[-1].type == "[":
-        message = "there are no slices: entries are taken one by one"
-        advice = "name single entries, O[1] or [O[1], O[2]], or add over them: sum((O[j] - y[j])^2 for j in 1..2)"
-        return case.error("PS0116", message, "a slice", advice)
+        message = "the ends of a slice have two points between them, and both belong to it"
+        return case.error("PS0116", message, "a slice", "write x[1..2] for the first two entries")
     if case.rule in {"requirement", "fairness"}:
         return case.error("PS0116", "a requirement is a sentence without a colon", "not a header", "leave the : out")
     if case.rule in {"variable", "party"} and case.seen:

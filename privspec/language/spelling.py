@@ -15,7 +15,14 @@ _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
 """A name of a column that needs no quotes."""
 _SUM, _PRODUCT, _UNARY, _POSTFIX, _ATOM = 1, 2, 3, 4, 5
 _OPERATORS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "@": _PRODUCT, "^": _UNARY}
-_LEVELS = {s.Negate: _UNARY, s.Transpose: _POSTFIX, s.Index: _POSTFIX, s.Attribute: _POSTFIX}
+_LEVELS = {
+    s.Negate: _UNARY,
+    s.Transpose: _POSTFIX,
+    s.Index: _POSTFIX,
+    s.Counted: _POSTFIX,
+    s.Slice: _POSTFIX,
+    s.Attribute: _POSTFIX,
+}
 
 
 def spell(node: s.Node) -> str:
@@ -77,12 +84,12 @@ def _binary(node: s.Binary) -> str:
     return f"{_at(node.left, level)} {node.op} {_at(node.right, level + 1)}"
 
 
-def _index(node: s.Index) -> str:
-    base = _at(node.base, _POSTFIX)
+def _index(base: s.Expr, places: Sequence[s.Node]) -> str:
+    text = _at(base, _POSTFIX)
     # E[ and worst[ begin the operator, so a variable of that name needs brackets
-    if isinstance(node.base, s.Name) and base in {"E", "worst"}:
-        base = f"({base})"
-    return f"{base}[{listed(node.indices)}]"
+    if isinstance(base, s.Name) and text in {"E", "worst"}:
+        text = f"({text})"
+    return f"{text}[{listed(places)}]"
 
 
 def _bars(bar: str, operand: s.Expr) -> str:
@@ -175,6 +182,10 @@ def _said(subjects: s.Names) -> str:
     return f"{spell(subjects)} {'are' if isinstance(subjects, s.AllOf) else 'is'}"
 
 
+def _relation(node: s.Relation) -> str:
+    return f"{spell(node.left)} {node.op} {spell(node.right)}"
+
+
 def _claim(node: s.SensitivityClaim) -> str:
     claim = f"has {node.norm} sensitivity at most {spell(node.amount)} wrt {spell(node.wrt)}"
     return f"{spell(node.subject)} {claim}{_clauses(node.clauses)}"
@@ -200,10 +211,13 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Numbers: lambda n: f"{{{listed(n.items)}}}",
     s.TupleOf: lambda n: f"({listed(n.items)})",
     s.Vector: lambda n: f"[{listed(n.items)}]",
+    s.Each: lambda n: f"[{spell(n.terms)}]",
     s.Negate: lambda n: f"-{_at(n.operand, _UNARY)}",
     s.Binary: _binary,
     s.Transpose: lambda n: f"{_at(n.operand, _POSTFIX)}'",
-    s.Index: _index,
+    s.Index: lambda n: _index(n.base, n.indices),
+    s.Counted: lambda n: n.text,
+    s.Slice: lambda n: _index(n.base, n.places),
     s.Attribute: lambda n: f"{_at(n.base, _POSTFIX)}.{_column(n.name)}",
     s.Norm: lambda n: _bars("||", n.operand) + ("" if n.order == "2" else f"_{n.order}"),
     s.Absolute: lambda n: _bars("|", n.operand),
@@ -222,7 +236,8 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Party: lambda n: n.name + within(n.domain),
     s.Component: lambda n: f"{n.name} = {spell(n.call)}",
     s.Variable: lambda n: f"{_declared(n)}{within(n.domain)}{_optional(' = ', n.value)}",
-    s.Relation: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
+    s.Relation: _relation,
+    s.Indexed: lambda n: f"{_relation(n)} for {listed(n.running)}",
     s.Membership: lambda n: spell(n.left) + within(n.domain),
     s.SensitivityClaim: _claim,
     s.Everything: lambda _: "everything",

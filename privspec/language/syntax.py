@@ -85,6 +85,12 @@ class Vector(Node):
     items: tuple[Expr, ...]
 
 
+class Each(Node):
+    """`[e for i in D]`: what the terms are, one under another."""
+
+    terms: Comprehension
+
+
 class Negate(Node):
     """`-e`."""
 
@@ -110,6 +116,19 @@ class Index(Node):
 
     base: Expr
     indices: tuple[Expr, ...]
+
+
+class Slice(Node):
+    """`x[1..7]`, `A[2..5, 1]`: all entries between the ends of its ranges."""
+
+    base: Expr
+    places: tuple[Expr | RangeOf, ...]
+
+
+class Counted(Index):
+    """An entry of what was defined for i in 2..7, counted from 1; `text` is what the author wrote."""
+
+    text: str = field(default="", compare=False)
 
 
 class Attribute(Node):
@@ -193,10 +212,12 @@ Expr: TypeAlias = (
     | SetOf
     | TupleOf
     | Vector
+    | Each
     | Negate
     | Binary
     | Transpose
     | Index
+    | Slice
     | Attribute
     | Norm
     | Absolute
@@ -295,6 +316,12 @@ class Relation(Node):
     op: str
     left: Expr
     right: Expr
+
+
+class Indexed(Relation):
+    """`name[i, j] = right for i in D, j in D`."""
+
+    running: tuple[Member, ...]
 
 
 class Membership(Node):

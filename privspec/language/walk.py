@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from privspec.core.records import dataclass, fields, replace
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.language.syntax import Node
 
 N = TypeVar("N", bound=Node)
@@ -97,6 +99,79 @@ def free_names(node: Node, bound: frozenset[str] = frozenset()) -> Iterator[tupl
                 yield from free_names(child, bound)
 
 
+def sliced(expr: syntax.Slice) -> syntax.Expr:
+    """What a slice collects: `A[2..5, 1]` is `[A[k, 1] for k in 2..5]`, with the range in place of the letter."""
+    indices, runs = list[syntax.Expr](), list[tuple[str, syntax.RangeOf]]()
+    for axis, place in enumerate(expr.places):
+        if isinstance(place, syntax.RangeOf):
+            runs.append((spell(place) + " " * axis, place))  # no name of a spec, and another one on each axis
+            indices.append(syntax.Name(runs[-1][0], span=place.span))
+        else:
+            indices.append(place)
+    found: syntax.Expr = syntax.Index(expr.base, tuple(indices), span=expr.span)
+    for variable, run in reversed(runs):
+        found = syntax.Each(syntax.Comprehension(found, variable, run, span=expr.span), span=expr.span)
+    return found
+
+
+def regular(spec: syntax.Spec) -> syntax.Spec:
+    """The same with `w[i] = e for i in 2..7` as `w = [e for i in 2..7]`; other lines about w count from 2 as well."""
+    firsts: dict[str, tuple[syntax.Expr | None, ...]] = {}
+
+    def whole(line: syntax.BackgroundStatement) -> syntax.BackgroundStatement:
+        match line:
+            case syntax.Indexed(left=syntax.Index(base=syntax.Name() as base, indices=indices)) if [
+                item.name for item in line.running
+            ] == [getattr(one, "id", "") for one in indices] and all(
+                isinstance(item.domain, syntax.RangeOf | syntax.Name) for item in line.running
+            ):
+                value = line.right
+                for item in reversed(line.running):
+                    terms = syntax.Comprehension(value, item.name, item.domain, span=line.right.span)
+                    value = syntax.Each(terms, span=line.right.span)
+                firsts[base.id] = tuple(starts_after(item.domain) for item in line.running)
+                return syntax.Relation(line.op, base, value, span=line.span)
+        return line
+
+    def counted(node: Node) -> Node:
+        node = with_children(node, counted)
+        match node:
+            case syntax.Index(base=syntax.Name(id=name)) if any(firsts.get(name, ())):
+                places = tuple(map(_from_one, node.indices, (*firsts[name], *(None for _ in node.indices))))
+                return syntax.Counted(node.base, places, spell(node), span=node.span)
+            case syntax.Slice(base=syntax.Name(id=name)) if any(firsts.get(name, ())):
+                starts = (*firsts[name], *(None for _ in node.places))
+                return replace(node, places=tuple(map(_from_one, node.places, starts)))
+        return node
+
+    spec = replace(
+        spec,
+        background=tuple(whole(line) for line in spec.background),
+        within=tuple(regular(inner) for inner in spec.within),
+    )
+    if not any(first is not None for some in firsts.values() for first in some):
+        return spec
+    changed = with_children(replace(spec, within=()), counted)
+    assert isinstance(changed, syntax.Spec)
+    return replace(changed, within=spec.within)
+
+
+def starts_after(domain: syntax.Domain | None) -> syntax.Expr | None:
+    """Where a range starts; None for 1, and for what is no range."""
+    low = domain.low if isinstance(domain, syntax.RangeOf) else None
+    return None if isinstance(low, syntax.Number) and low.value == 1 else low
+
+
+def _from_one(place: Any, first: syntax.Expr | None) -> Any:
+    """An index, or a range of them, that is counted from `first` (None: 1), counted from 1."""
+    if first is None:
+        return place
+    if isinstance(place, syntax.RangeOf):
+        return replace(place, low=_from_one(place.low, first), high=_from_one(place.high, first))
+    one = syntax.Number(Fraction(1), span=place.span)
+    return syntax.Binary("-", place, syntax.Binary("-", first, one, span=place.span), span=place.span)
+
+
 def uses(node: Node, name: str) -> bool:
     """Whether a name is used freely below."""
     return any(found.id == name and name not in bound for found, bound in free_names(node))
@@ -112,7 +187,7 @@ def root(expr: Node) -> syntax.Name | None:
     match expr:
         case syntax.Name():
             return expr
-        case syntax.Index() | syntax.Attribute():
+        case syntax.Index() | syntax.Slice() | syntax.Attribute():
             return root(expr.base)
         case syntax.Transpose():
             return root(expr.operand)
@@ -127,6 +202,8 @@ class Comparison:
     whole: Node
     mine: syntax.Expr
     other: syntax.Expr
+    loops: tuple[syntax.Comprehension, ...] = ()
+    """The terms that it stands in, the innermost last."""
 
 
 def comparisons(
@@ -149,8 +226,10 @@ def comparisons(
                 name = reference(mine)
                 if name in outputs and not isinstance(other, syntax.NO_EXPRESSION) and reference(other) not in outputs:
                     yield Comparison(expr, mine, other)  # type: ignore[arg-type]
+    loops = (expr,) if isinstance(expr, syntax.Comprehension) else ()
     for child in children(expr):
-        yield from comparisons(child, outputs, same_type)
+        for found in comparisons(child, outputs, same_type):
+            yield replace(found, loops=(*loops, *found.loops)) if loops else found
 
 
 def summands(expr: syntax.Expr, sign: int = 1) -> Iterator[tuple[int, syntax.Expr]]:
@@ -188,9 +267,9 @@ def _other_side(sign: int, output: syntax.Expr, terms: list[tuple[int, syntax.Ex
 
 
 def reference(expr: Node) -> str | None:
-    """The name in `name` or `name[i]`, None for anything else."""
+    """The name in `name`, `name[i]` or `name[1..7]`, None for anything else."""
     match expr:
-        case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)):
+        case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)) | syntax.Slice(base=syntax.Name(id=name)):
             return name
         case _:
             return None

@@ -16,7 +16,7 @@ from privspec.core.spans import Source, Span
 from privspec.kernel.measures import APPROXIMATE
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used, with_children
+from privspec.language.walk import names_used, regular, with_children
 from privspec.model import graph
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
@@ -150,7 +150,7 @@ def _left_open(choices: tuple[graph.OpenChoice, ...], source: Source) -> Diagnos
 
 def build(spec: syntax.Spec, source: Source, **given: Unpack[Given]) -> graph.Model:
     """Check a tree without components and choices."""
-    builder = _Builder(Whole(spec, source), given.get("base"), given.get("files"))
+    builder = _Builder(Whole(regular(spec), source), given.get("base"), given.get("files"))
     return builder.run(given.get("parameters") or {}, given.get("constants") or {})
 
 

@@ -18,7 +18,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.walk import free_names, with_children
+from privspec.language.walk import free_names, regular, with_children
 from privspec.model.graph import Component
 from privspec.model.reports import Failure, Report, listing, suggestion
 
@@ -52,6 +52,7 @@ def assembled(spec: syntax.Spec, source: Source, base: Path | None, texts: Mappi
 
     Args: base, the folder of the files; texts, what stands in them, in place of the disk.
     """
+    spec = regular(spec)
     return _Assembler(source, base, texts).whole(spec) if spec.components else Whole(spec, source)
 
 
@@ -272,7 +273,7 @@ class _Assembler:
         except (OSError, UnicodeDecodeError) as error:
             raise Failure("PS0420", span, f"{file} cannot be read as text") from error
         source = Source(str(path), text)
-        tree: syntax.Spec = _moved(parse(source), self._added(source, file, span), dirname(file))
+        tree: syntax.Spec = _moved(regular(parse(source)), self._added(source, file, span), dirname(file))
         self.texts[file] = text
         return tree
 

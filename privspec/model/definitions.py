@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
-from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, uses
+from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, starts_after, uses
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, lay_out
@@ -148,6 +148,13 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
             index: str | None = None
         case syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),)) if index in scope.of("party"):
             pass
+        case syntax.Index(base=syntax.Name(id=name), indices=indices) if name in scope.of("intermediate", "output"):
+            found.without.add(name)
+            letters = [index.id if isinstance(index, syntax.Name) else "i" for index in indices]
+            hint = f"write {name}[{', '.join(letters)}] = ... for {', '.join(f'{one} in 1..8' for one in letters)}"
+            message = f"say what {' and '.join(letters)} run{'s' * (len(letters) == 1)} through, one range lo..hi each"
+            report.error("PS0215", left.span, message, help=hint)
+            return
         case _ if any(every(left, syntax.Over)):
             found.constraints.append(statement)
             return
@@ -233,12 +240,12 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
     later: list[syntax.Expr] = []
     spoken = [c for place in places for c in comparisons(place, outputs, lambda call: function_of(call).same_type)]
     spoken = [c for c in spoken if reference(c.mine) == name]
-    entries = [whole_of(c) for c in spoken if isinstance(c.mine, syntax.Index)]
+    entries = [whole_of(c) for c in spoken if not isinstance(c.mine, syntax.Name)]
     # a term of a `for` differs from term to term, so it is not what the output stands for
     fixed = _symbols(spec, scope).union(scope.names).difference(scope.of("party"))
     for comparison in spoken:
         meaning = whole_of(comparison)
-        if isinstance(comparison.mine, syntax.Index) and any(other != meaning for other in entries):
+        if not isinstance(comparison.mine, syntax.Name) and any(other != meaning for other in entries):
             continue  # its entries stand for different things
         used = () if meaning is None else names_used(meaning)
         if meaning is not None and fixed.issuperset(used):
@@ -264,10 +271,22 @@ def _symbols(spec: syntax.Spec, scope: Scope) -> frozenset[str]:
 
 
 def whole_of(comparison: Comparison) -> syntax.Expr | None:
-    """`y` from `O - y`, and from `O[j] - y[j]`; None where entries of different things meet."""
+    """`y` from `O - y`, and from `O[j] - y[j]`; what the terms are from `O[j] - e for j in 1..8`, else None."""
     match comparison.mine, comparison.other:
-        case syntax.Index(indices=left), syntax.Index(base=base, indices=right):
-            return base if left == right else None
+        case syntax.Index(indices=left), syntax.Index(base=base, indices=right) if left == right:
+            return base
+        case syntax.Slice(places=left), syntax.Slice(base=base, places=right) if left == right:
+            return base
+        case syntax.Index(indices=left), other if comparison.loops:
+            loops = comparison.loops[-len(left) :]
+            if [getattr(place, "id", "") for place in left] != [loop.variable for loop in loops]:
+                return None
+            for loop in reversed(loops):
+                if isinstance(loop.domain, syntax.SetOf) or starts_after(loop.domain):
+                    return None
+                terms = syntax.Comprehension(other, loop.variable, loop.domain, span=other.span)
+                other = syntax.Each(terms, span=other.span)
+            return other
         case syntax.Name(), _:
             return comparison.other
         case _:

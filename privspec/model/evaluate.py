@@ -23,6 +23,7 @@ from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.spelling import spell
+from privspec.language.walk import sliced
 from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, nearest, suggestion
@@ -221,6 +222,10 @@ class Algebra(Generic[V]):
                 return self.call(expr)
             case syntax.Index():
                 return self.index(expr)
+            case syntax.Slice():
+                return self.of(sliced(expr))
+            case syntax.Each():
+                return self.terms(expr.terms)[1]
             case syntax.Negate() | syntax.Transpose() | syntax.Absolute() | syntax.Norm():
                 return self.unary(expr, self.of(expr.operand))
             case syntax.Vector() | syntax.TupleOf():

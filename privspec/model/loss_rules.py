@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from privspec.core.records import dataclass, field
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import Comparison, comparisons, every, names_used, reached, reference, root, summands, walk
+from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, walk
 from privspec.model.definitions import Definitions, whole_of
-from privspec.model.domains import Domain, Table, Type, unknown_keys
-from privspec.model.evaluate import evaluate
+from privspec.model.domains import ENUMERATION_LIMIT, Domain, Table, Tables, Type, unknown_keys
+from privspec.model.evaluate import Values, evaluate, exact_value, floats
 from privspec.model.library import function_of
 from privspec.model.priors import DISTRIBUTIONS
 from privspec.model.reports import Failure, Report, nearest, suggestion
@@ -29,10 +29,61 @@ from privspec.model.requirements import (
 )
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
-from privspec.model.values import Value
+from privspec.model.values import CellCounts, Value
 
-LONGEST_SUM = 4096
-"""Terms, with all that they are computed from, up to which a sum is looked through."""
+SAME = 1e-6
+"""Two values of numbers up to a thousand that are no further apart are one, computed in another order."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Somewhere(Values):
+    """Values where each input has one that is drawn at random, and each output is what it stands for.
+
+    What cannot be computed has a value at random as well, one for each expression as it is written.
+    """
+
+    typer: Typer
+    definitions: Definitions
+    drawn: dict[syntax.Node, Value]
+    seed: int
+
+    def bind(self, variable: str, place: Value) -> _Somewhere:
+        return replace(self, environment=self.environment.bind(variable, place))
+
+    def name(self, expr: syntax.Name) -> Value:
+        if expr.id in self.environment.values:
+            return super().name(expr)
+        if expr not in self.drawn:
+            definition, outside = self.definitions.of.get(expr.id), replace(self, environment=self.typer.environment)
+            meant = definition.expr if definition is not None else self.definitions.targets.get(expr.id)
+            if meant is None or expr.id in self.definitions.circular:
+                return self._at_random(expr)
+            if definition is None or definition.index is None:
+                self.drawn[expr] = outside.of(meant)
+            else:
+                each = syntax.Comprehension(meant, definition.index, span=expr.span)
+                self.drawn[expr] = outside.terms(each)[1]
+        return self.drawn[expr]
+
+    def call(self, expr: syntax.Call) -> Value:
+        try:
+            return super().call(expr)
+        except Failure:
+            return self._at_random(expr)
+
+    def _at_random(self, expr: syntax.Expr) -> Value:
+        if expr not in self.drawn:
+            kind = replace(self.typer, report=Report(self.typer.report.source)).of(expr)
+            table = kind.element.table if isinstance(kind.element, Tables) else None
+            size = kind.size if table is None else table.cell_count
+            if not kind.known or not (kind.numeric or table) or size > ENUMERATION_LIMIT:
+                raise Failure("PS0261", expr.span, "this has no value of its own")
+            numbers = np.random.default_rng([self.seed, len(self.drawn)]).integers(1, 1000, size).astype(np.float64)
+            if table is not None:
+                self.drawn[expr] = CellCounts(table, numbers)
+            else:
+                self.drawn[expr] = exact_value(numbers.reshape(kind.shape))
+        return self.drawn[expr]
 
 
 @dataclass(slots=True)
@@ -315,52 +366,38 @@ class LossReader:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
         drawn = self._drawn()
         noise: list[syntax.Node] = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
-        sums = [
-            node for node in every(expr, syntax.Binary) if node.op in "+-" and not drawn.isdisjoint(names_used(node))
-        ]
-        noise += [node for node in sums if self._cancels(node, drawn)]
-        rest = walk(expr, lambda node: any(node is one for one in noise))
+
+        def closed(node: syntax.Node) -> bool:
+            if not isinstance(node, syntax.Binary) or node.op not in "+-" or drawn.isdisjoint(names_used(node)):
+                return False
+            return any(node is one for one in noise) or self._cancels(node)
+
+        rest = walk(expr, closed)
         return (node.id for node in rest if isinstance(node, syntax.Name))
 
     def _is_noise(self, comparison: Comparison) -> bool:
         """Whether the output is compared with what it stands for (anything, if it is computed from noisy values)."""
         name = reference(comparison.mine) or ""
         aim = self.definitions.targets.get(name)
-        if name in self.definitions.of or (aim is None and isinstance(comparison.mine, syntax.Index)):
+        if name in self.definitions.of or (aim is None and not isinstance(comparison.mine, syntax.Name)):
             return True  # an entry by itself stands for what it is compared with
         return whole_of(comparison) == aim
 
-    def _cancels(self, whole: syntax.Expr, drawn: frozenset[str]) -> bool:
-        """Whether a sum of outputs and other terms is zero once each output is what it stands for, term by term."""
-        left: list[tuple[Fraction, syntax.Expr]] = []
-        waiting = [(Fraction(1), whole)]
-        for _ in range(LONGEST_SUM):
-            if not waiting:
-                return not left
-            factor, term = waiting.pop()
-            match term:
-                case syntax.Name(id=name) if name in drawn and name in self.definitions.targets:
-                    waiting.append((factor, self.definitions.targets[name]))
-                case syntax.Name(id=name) if name in self.definitions.of and name not in self.definitions.circular:
-                    waiting.append((factor, self.definitions.of[name].expr))
-                case syntax.Binary(op="+" | "-") | syntax.Negate():
-                    waiting += [(factor * sign, part) for sign, part in summands(term)]
-                case syntax.Binary(op="*", left=first, right=second) if (share := self._number(first)) is not None:
-                    waiting.append((factor * share, second))
-                case syntax.Binary(op="*" | "/", left=first, right=second) if share := self._number(second):
-                    waiting.append((factor * share if term.op == "*" else factor / share, first))
-                case _:
-                    before = sum((share for share, other in left if other == term), Fraction(0))
-                    left = [(share, other) for share, other in left if other != term]
-                    left += [(before + factor, term)] if before + factor else []
-        return False
+    def _cancels(self, whole: syntax.Expr) -> bool:
+        """Whether a sum of outputs and other terms is zero, whatever the data, once each output is what it stands for.
 
-    def _number(self, expr: syntax.Expr) -> Fraction | None:
-        """The value of a public number."""
-        if any(name in self.definitions.targets or name in self.definitions.of for name in names_used(expr)):
-            return None
-        value = self.typer.public(expr)
-        return value if isinstance(value, Fraction) else None
+        It is tried at data drawn at random: two linear maps that differ do so nearly everywhere.
+        """
+        for seed in range(2):
+            try:
+                value = floats(
+                    _Somewhere(self.typer.environment, self.typer, self.definitions, {}, seed).of(whole), whole.span
+                )
+            except Failure:
+                return False
+            if np.any(np.abs(value) > SAME):
+                return False
+        return True
 
     def _drawn(self) -> frozenset[str]:
         """Outputs that are drawn without bias around what they are compared with."""

@@ -428,7 +428,7 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
                 _undeclared(left, spec, scope, report)
                 resolver.check(statement.right, {})
             case syntax.Relation():
-                bound = _bound(statement.left, scope)
+                bound = _bound(statement.left, scope) | _letters(statement)
                 resolver.check(statement.left, bound)
                 resolver.check(statement.right, bound)
             case syntax.Membership():
@@ -498,6 +498,14 @@ def running_index(statement: syntax.Relation, scope: Scope) -> dict[str, Span]:
     match statement.left:
         case syntax.Index(indices=(syntax.Name(id=letter, span=span),)) if letter not in scope:
             return {letter: span} if entry_of(statement, scope) is not None else {}
+    return {}
+
+
+def _letters(statement: syntax.Relation) -> dict[str, Span]:
+    """The indices on the left of `w[i] = e`; what is wrong with such a line is the business of the definitions."""
+    match statement:
+        case syntax.Relation(op="=", left=syntax.Index(base=syntax.Name(), indices=indices)):
+            return {index.id: index.span for index in indices if isinstance(index, syntax.Name)}
     return {}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.automaton import is_name
 from privspec.language.walk import names_used
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import (
@@ -302,7 +303,13 @@ class Typer(Algebra[Type]):
                 "PS0209", expr.span, f"{len(expr.indices)} indices here; {what}", help=self._instead(expr.base, base)
             )
         for axis, item in enumerate(expr.indices):
-            self._check_place(expr, item, axis, base)
+            try:
+                self._check_place(expr, item, axis, base)
+            except Failure as failure:
+                if failure.code != "PS0209" or not isinstance(expr, syntax.Counted):
+                    raise
+                what = f"{expr.text} is none of the entries that {self._text(expr.base)} was defined for"
+                raise Failure("PS0209", failure.span, what) from failure
         return base.with_shape(base.shape[len(expr.indices) :])
 
     def _check_place(self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type) -> None:
@@ -318,7 +325,7 @@ class Typer(Algebra[Type]):
             if party is not None and binding.party is not None and binding.party != party:
                 raise Failure("PS0228", item.span, f"{name} is indexed by {party}, not by {binding.party}")
             place = binding.span or item.span
-            fix = f"write {item.id} in 1..{extent}"
+            fix = f"write {item.id} in 1..{extent}" if is_name(item.id) else f"write {name or ''}[1..{extent}] for all"
             if binding.low is not None and binding.low < 1:
                 message = f"{item.id} starts at {binding.low}; entries are counted from 1"
                 raise Failure("PS0209", place, message, help=fix)
@@ -411,8 +418,13 @@ class Typer(Algebra[Type]):
                 party = domain.id
             size = self.environment.parties.get(party)
             return Binding(NUMBER, party, 1, size), size
+        around = [name for name in names_used(domain) if name in self.running_variables]
+        environment = self.environment
+        for name in around:  # as many for one value of an outer variable as for another: the first is taken
+            first = self.running_variables[name].low
+            environment = environment if first is None else environment.bind(name, Fraction(first))
         try:
-            read = read_domain(domain, self.environment)
+            read = read_domain(domain, environment)
         except Failure as failure:
             if failure.code != "PS0261":
                 self.report.failure(failure)
@@ -421,7 +433,7 @@ class Typer(Algebra[Type]):
             raise Failure("PS0228", span, f"{variable} must run through a range lo..hi, a set or an index set")
         low, high = read.bounds
         whole = low is not None and high is not None and low.denominator == high.denominator == 1
-        if not whole or low is None or high is None:
+        if around or not whole or low is None or high is None:
             return Binding(read.type), read.size
         return Binding(read.type, None, int(low), int(high), domain.span), read.size
 

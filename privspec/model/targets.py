@@ -332,7 +332,14 @@ def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
             return Degree.PUBLIC
         case syntax.Name():
             return names.get(expr.id, Degree.PUBLIC)
-        case syntax.Negate() | syntax.Transpose() | syntax.Index() | syntax.Comprehension():
+        case (
+            syntax.Negate()
+            | syntax.Transpose()
+            | syntax.Index()
+            | syntax.Slice()
+            | syntax.Comprehension()
+            | syntax.Each()
+        ):
             return inside[0]
         case syntax.Keyword():
             return most  # as in `by = {age}`, and in conditions once they are read

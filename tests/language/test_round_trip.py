@@ -60,6 +60,8 @@ def compound(expr):
         st.builds(s.Binary, st.sampled_from("+-*/@^"), expr, expr),
         st.builds(s.Transpose, expr),
         st.builds(s.Index, expr, several(expr, 1, 2)),
+        st.builds(lambda base, one, run: s.Slice(base, (*one, run)), expr, several(expr, 0, 1), ranges(expr)),
+        st.builds(s.Each, st.builds(s.Comprehension, expr, names, st.none() | domains(expr))),
         st.builds(s.Attribute, expr, names),
         st.builds(s.Norm, expr, st.sampled_from(["1", "2", "inf"])),
         st.builds(s.Absolute, expr),
@@ -135,6 +137,7 @@ STATEMENTS = {
     ),
     "background": st.one_of(
         st.builds(s.Relation, st.sampled_from(["=", "~", "<=", ">="]), expressions, expressions),
+        st.builds(s.Indexed, st.just("="), expressions, expressions, several(st.builds(s.Member, names, all_domains))),
         st.builds(s.Membership, expressions, all_domains),
         st.builds(s.SensitivityClaim, expressions, names, expressions, refs, several(clauses, 0)),
     ),

@@ -148,6 +148,8 @@ FORMS = {
     "(1, 2)": 2,
     "A[1, 1 + 1]": 3,
     "(a > 1) * 2": 2,
+    "[-i for i in 1..2]": 3,
+    "v[1..2]": 3,
     "sum(v)": 2,
     "sum(-voter for voter)": 4,
     "sum(i * a for i in 1..3) + 1": 5,

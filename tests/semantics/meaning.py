@@ -171,7 +171,11 @@ class Meaning:
             case syntax.Binary(op=op):
                 return entrywise(ARITHMETIC[op], self.value(expr.left, at), self.value(expr.right, at))
             case syntax.Index(base=base, indices=indices):
-                return reduce(lambda found, index: found[int(self.value(index, at)) - 1], indices, self.value(base, at))
+                return self.entries(base, indices, at)
+            case syntax.Slice(base=base, places=places):
+                return self.entries(base, places, at)
+            case syntax.Each(terms=terms):
+                return self.terms(terms.body, [(terms.variable, terms.domain)], at)
             case syntax.Call():
                 return self.call(expr, at)
         raise NotImplementedError(str(expr))
@@ -188,8 +192,43 @@ class Meaning:
             return tuple(zero if part is None else part for part in found)
         return found
 
+    def terms(self, body: syntax.Node, running: Sequence[tuple[str, Any]], at: World) -> Any:
+        """What a body is for all that its letters run through, the first of them outermost."""
+        if not running:
+            return self.value(body, at)
+        (letter, domain), *inner = running
+        places = self.people(letter) if domain is None else self.run(domain, at)
+        return tuple(self.terms(body, inner, {**at, letter: place}) for place in places)
+
+    def run(self, domain: syntax.Domain, at: World) -> list[Any]:
+        if isinstance(domain, syntax.Name):
+            return self.people(domain.id)
+        low, high = (int(self.value(end, at)) for end in (domain.low, domain.high))
+        return [Fraction(k) for k in range(low, high + 1)]
+
+    def indexed(self, name: str) -> syntax.Indexed | None:
+        lines = (line for line in self.spec.background if isinstance(line, syntax.Indexed))
+        return next((line for line in lines if line.left.base == syntax.Name(name)), None)
+
+    def entries(self, base: syntax.Node, places: Sequence[Any], at: World) -> Any:
+        """Entries by number, those of an indexed definition as it numbers them; all of them where a range stands."""
+        line = self.indexed(base.id) if isinstance(base, syntax.Name) else None
+        firsts = [int(self.run(item.domain, at)[0]) for item in line.running] if line else []
+
+        def taken(found: Any, left: Sequence[Any], starts: Sequence[int]) -> Any:
+            if not left:
+                return found
+            first = starts[0] if starts else 1
+            if isinstance(left[0], syntax.RangeOf):
+                return tuple(taken(found[int(k) - first], left[1:], starts[1:]) for k in self.run(left[0], at))
+            return taken(found[int(self.value(left[0], at)) - first], left[1:], starts[1:])
+
+        return taken(self.value(base, at), places, firsts)
+
     def computed(self, name: str, at: World) -> Any:
         lines = [line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "="]
+        if line := self.indexed(name):
+            return self.terms(line.right, [(item.name, item.domain) for item in line.running], at)
         party = self.party(name)
         if party:
             body = next(
@@ -212,7 +251,7 @@ class Meaning:
             cells = product(*(self.values(columns[i][1]) for i in places))
             return tuple(Fraction(seen.count(cell)) for cell in cells)
         if isinstance(first, syntax.Comprehension):
-            terms = [self.value(first.body, {**at, first.variable: one}) for one in self.people(first.variable)]
+            terms = list(self.terms(first.body, [(first.variable, first.domain)], at))
         else:
             terms = [self.value(argument, at) for argument in expr.arguments]
         several = terms[0] if len(terms) == 1 and isinstance(terms[0], tuple) else tuple(terms)

@@ -13,6 +13,14 @@ DOMAINS = {
 TWO = ("{a, b}", "0..1", "(0..1)^2", "(0..1)^3", "{a, b}^2")
 PARTS = ["{0}[voter]", "z{0}[voter]"]
 """What a voter holds of the input {0}, and what is computed from it."""
+FORMS = [
+    "{0}[1..2]",
+    "[2 * {0}[i] + i for i in 1..2]",
+    "[sum({0}[j] for j in i..i + 1) for i in 1..1]",
+    "d{0}[2..2] + {0}[1]",
+    "[m{0}[2, 1], m{0}[3, 2]]",
+]
+"""Entries of a vector {0}, taken and made in every way."""
 DISTANCES = ["euclidean", "manhattan", "chebyshev", "hamming"]
 
 
@@ -93,13 +101,20 @@ def linear(dice: Random) -> str:
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
         sums["people"] = [f"{rule}({part} for voter)" for rule in ("sum", "mean") for part in PARTS]
         sums["party"] = [*sums["people"], "sum({0})", "{0}", "prefix_sums({0})"]
+        sums["matrix"] += ["{0}[1..2, 2]", "[{0}[1, j] - {0}[2, j] for j in 1..2]", "{0}[2, 1..2]"]
+        plain += ["[{0}[2], -{0}[1]]"] + FORMS * (kind == "box")
         values.append(dice.choice(sums.get(kind, plain)).format(name))
     places, held = range(len(values)), {"party", "people"} & set(kinds.values())
     parts = [name for name in kinds if any(f"z{name}[" in value for value in values)]
     lines = ["parameters: B = [1, -2]", *["parties: voter in 1..2"] * bool(held), "variables:"]
     lines += inputs + [f"  intermediate z{name}[voter]" for name in parts]
+    made = [name for name in kinds if any(f"{one}{name}[2" in value for one in "dm" for value in values)]
+    lines += [f"  intermediate {one}{name}" for name in made for one in "dm"]
     lines += [f"  intermediate y{i}" for i in places] + [f"  output O{i}" for i in places]
     lines += ["background:", *(f"  z{name}[voter] = 2 * {name}[voter] + voter" for name in parts)]
+    for name in made:
+        lines += [f"  d{name}[i] = {name}[i] - {name}[i - 1] for i in 2..2"]
+        lines += [f"  m{name}[i, j] = {name}[j] * (i - 1) for i in 2..3, j in 1..2"]
     lines += [*(f"  y{i} = {value}" for i, value in enumerate(values))]
     lines += [f"loss: {' + '.join(f'{dice.choice([1, 3, 0.5])} * E[ ||O{i} - y{i}||^2 ]' for i in places)}", "privacy:"]
     for _ in range(dice.randint(1, 2)):
