@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 from privspec.language.syntax import Spec
-from privspec.pipeline import Request
+from privspec.pipeline import Request, settle
 from privspec.pipeline import check as check_request
+from privspec.pipeline import program as program_of
 from privspec.pipeline import solve as solve_request
 from privspec.plan import Plan
 
 if TYPE_CHECKING:
+    from privspec.families.program import Form, Stated
     from privspec.model.graph import Model
 
 
@@ -96,6 +102,103 @@ class Problem:
 
         settings = Settings(solver=solver, deadline=time_limit, progress=progress)
         return solve_request(self._request(parameters, constants), settings)
+
+    def program(self, *, constants: Mapping[str, Any] | None = None, **parameters: Any) -> Program:
+        """The convex program that the spec stands for, to look at, change and solve with any solver.
+
+            >>> program = load("k_randomised_response").program()
+            >>> round(float(program.problem.solve()), 4), program.plan().status
+            (0.5246, 'optimal')
+
+        Raises: as `solve`; SolveError PS0614 where the mechanism is the optimum of no such program.
+        """
+
+        def at(changed: Mapping[str, Any]) -> Model:
+            return check_request(self._request({**parameters, **changed}, constants))
+
+        return Program(program_of(at({})), at)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The convex program that a spec stands for; `print` shows it in words and formulas.
+
+        >>> shown = load("linear_queries").program()
+        >>> sorted(shown.variables), list(shown.parameters)
+        (['s'], ['line 21: O is (epsilon, delta)-DP wrt x, replacing one entry: mu^2', 'weights of the loss'])
+
+    `problem`: a `cvxpy.Problem`; its constraints carry the lines of the spec as labels. `expressions` are affine in
+    the variables, so that they may stand in constraints of one's own.
+    """
+
+    form: Form
+    _at: Callable[[Mapping[str, Any]], Model]
+    _changed: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _stated(self) -> Stated:
+        return self.form.state()
+
+    @property
+    def problem(self) -> Any:
+        """The `cvxpy.Problem`."""
+        return self._stated.problem
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """Its variables by name."""
+        return self._stated.variables
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the spec says in numbers, as `cvxpy.Parameter`s by name: change a `value` and solve again."""
+        return self._stated.parameters
+
+    @property
+    def constraints(self) -> Mapping[str, list[Any]]:
+        """Its constraints, by the line of the spec that they stand for."""
+        return self._stated.constraints
+
+    @property
+    def expressions(self) -> Mapping[str, Any]:
+        """What follows from the variables, by name."""
+        return self._stated.expressions
+
+    def __str__(self) -> str:
+        return self.form.text()
+
+    def set(self, **parameters: Any) -> None:
+        """Give parameters of the spec other values: those of the program follow, and nothing is compiled.
+
+        Raises: UsageError PS0723 where they change more than the amounts of its lines.
+        """
+        changed = {**self._changed, **parameters}
+        model = self._at(changed)
+        if not self.form.same(model):
+            names = " and ".join(parameters)
+            raise UsageError.of(
+                "PS0723", f"{names} changes more of this program than its amounts", help="load the spec with that value"
+            )
+        for name, value in self.form.amounts(model).items():
+            self.parameters[name].value = value
+        self._changed.update(parameters)
+
+    def plan(self, solution: Mapping[str, Any] | None = None) -> Plan:
+        """The verified plan of what a solver found: repaired until it meets every line exactly.
+
+        Args: solution, values of the variables by name; by default those that the variables have now.
+        The bound is that of the spec as it was before any change to the problem: where constraints were added the plan
+        is rarely optimal, and says so.
+        Raises: UsageError PS0724 where a variable has no value of its shape; SolveError, VerificationError.
+        """
+        found = {}
+        for name, variable in self.variables.items():
+            value = variable.value if solution is None else solution.get(name)
+            if value is None or np.shape(value) != variable.shape or not np.all(np.isfinite(value)):
+                text = f"{name} needs finite numbers of shape {variable.shape}"
+                raise UsageError.of("PS0724", text, help="solve `problem` first, or give them to `plan`")
+            found[name] = np.asarray(value, dtype=float)
+        return settle(self.form, found, self._at(self._changed) if self._changed else None)
 
 
 def load(path: str | Path, **parameters: Any) -> Problem:

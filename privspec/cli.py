@@ -462,7 +462,7 @@ def _check_json(model: Model) -> dict[str, Any]:
     "--dump",
     metavar="STAGE",
     shell_complete=_offered(_stages),
-    help="Print a stage: tree, graph, problem, system, candidates, plan.",
+    help="Print a stage: tree, graph, problem, system, candidates, program, plan.",
 )
 @quiet_option
 def solve(
@@ -533,6 +533,10 @@ def _shown(stage: str, result: object) -> str:
         from privspec.explain.graphs import describe_graph
 
         return describe_graph(result)  # type: ignore[arg-type]
+    if stage == "program":
+        from privspec.pipeline import form_of
+
+        return form_of(result).text()  # type: ignore[arg-type]
     if stage == "plan":
         return str(result.to_json())  # type: ignore[attr-defined]
     return pformat(result, width=110)

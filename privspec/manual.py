@@ -3,8 +3,9 @@
 Its pages are `language/reference.md`, `language/words.md` and `functions/reference.md`: every example in them is a spec
 that the tests solve or check, and how far one unit moves a linear function is worked out from the function, not written
 down. `language/capabilities.md` shows what is printed for each kind of question, `language/limits.md` says what a plan
-promises and where that ends, and `language/terms.md` leads from the field's terms to the pages that serve. The built-in
-specs are listed, shown, and copied out with the files that they read.
+promises and where that ends, `language/program.md` shows the program behind a spec, and `language/terms.md` leads from
+the field's terms to the pages that serve. The built-in specs are listed, shown, and copied out with the files that they
+read.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ TUTORIAL = ("language", "tutorial.md")
 WORDS = ("language", "words.md")
 CAPABILITIES = ("language", "capabilities.md")
 LIMITS = ("language", "limits.md")
+PROGRAM = ("language", "program.md")
 TERMS = ("language", "terms.md")
 _SEE = re.compile(r"^See: (?P<pages>.*)$", re.M)
 SHOWN = 8
@@ -167,6 +169,7 @@ def _overview() -> str:
         "privspec help tutorial      thirteen questions, from the data to the page that people read\n"
         "privspec help capabilities  what can be asked for, a spec and what is printed for each\n"
         "privspec help limits        what a plan promises, and where that ends\n"
+        "privspec help program       the convex program that a spec stands for: to read, change and solve\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
         "privspec help words         measures, clauses, options, noise families, domains and laws, each in a line\n"
@@ -260,6 +263,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tutorial": partial(_with_output, TUTORIAL),
     "capabilities": partial(_with_output, CAPABILITIES),
     "limits": partial(page, *LIMITS),
+    "program": partial(page, *PROGRAM),
     "language": _language,
     "functions": _functions,
     "words": _words,

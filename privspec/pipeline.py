@@ -16,11 +16,13 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 
 if TYPE_CHECKING:
+    from privspec.families.decision import Decision, Infeasible
     from privspec.families.family import Settings
+    from privspec.families.program import Form
     from privspec.model.graph import Model
     from privspec.plan import Plan
 
-STAGES = ("tree", "graph", "problem", "system", "candidates", "plan")
+STAGES = ("tree", "graph", "problem", "system", "candidates", "program", "plan")
 """What `--dump` can show."""
 
 Watcher = Callable[[str, object], None]
@@ -78,12 +80,72 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     with fitting_threads(family.size(system)), within_limits():  # of the document too: its prices are solved for
         decision = family.decide(model, system, settings or Settings())
         tell("candidates", decision)
+        tell("program", decision)
         if isinstance(decision, Infeasible):
             return Plan(decision.document(model))
         document = decision.document()
-    plan = confirm(Plan(_with_errors(_with_exposures(document), model)))
+    plan = finished(document, model)
     tell("plan", plan)
     return plan
+
+
+def finished(document: dict[str, Any], model: Model) -> Plan:
+    """A decision's plan with what follows from it, once it was verified.
+
+    Raises: VerificationError.
+    """
+    from privspec.plan import Plan
+
+    return confirm(Plan(_with_errors(_with_exposures(document), model)))
+
+
+def program(model: Model, settings: Settings | None = None) -> Form:
+    """The convex program of a spec, as the family that solves it states it.
+
+    Raises: SpecError, SolveError as by `solve`; SolveError PS0614 where the mechanism is no optimum of such a program.
+    """
+    from privspec.core.machine import fitting_threads
+    from privspec.families.decision import Infeasible
+    from privspec.families.family import Settings, compiler_of
+
+    family = compiler_of(model)
+    system = family.lower(model)
+    if isinstance(system, Infeasible):
+        raise _no_program(system.reason)
+    with fitting_threads(family.size(system)), within_limits():
+        return form_of(family.decide(model, system, settings or Settings()))
+
+
+def form_of(decision: Decision | Infeasible) -> Form:
+    """The program of a decision.
+
+    Raises: SolveError PS0614 where it has none.
+    """
+    from privspec.families.decision import Infeasible
+
+    found = decision.reason if isinstance(decision, Infeasible) else decision.program()
+    if isinstance(found, str):
+        raise _no_program(found)
+    return found
+
+
+def settle(form: Form, found: Mapping[str, Any], other: Model | None = None) -> Plan:
+    """The verified plan of values of a program's variables; at another model, which asks for other amounts.
+
+    Raises: SolveError, also PS0614 where another mechanism is taken at these amounts; VerificationError.
+    """
+    if other is not None:
+        again = program(other)
+        if again.unknown != form.unknown:
+            raise _no_program("at these amounts the spec takes a mechanism of another kind; load it with them")
+        form = again
+    with within_limits():
+        document = form.settle(found).document()
+    return finished(document, form.model)
+
+
+def _no_program(why: str) -> SolveError:
+    return SolveError.of("PS0614", f"there is no convex program to show: {why}")
 
 
 def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:

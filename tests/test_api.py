@@ -55,7 +55,14 @@ def test_the_examples_in_the_documentation(module: str, tmp_path: Path, monkeypa
 
 def test_each_public_name_has_an_example() -> None:
     public = (privspec, privspec.load, privspec.Problem, privspec.Problem.check, privspec.Problem.solve)
-    for one in (*public, privspec.Plan, privspec.Plan.verify, privspec.Plan.run, Release.table):
+    for one in (
+        *public,
+        privspec.Problem.program,
+        privspec.Plan,
+        privspec.Plan.verify,
+        privspec.Plan.run,
+        Release.table,
+    ):
         assert ">>> " in (one.__doc__ or ""), one
 
 

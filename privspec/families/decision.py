@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from math import inf, nextafter
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import spec_json
 from privspec.registry import block_of
+
+if TYPE_CHECKING:
+    from privspec.families.program import Form
 
 MEETS = "meets every line of the spec"
 """What speaks against an alternative that is only no better."""
@@ -97,6 +100,10 @@ class Decision(Protocol):
     def lower_bound(self) -> float | None:
         """No mechanism of the family has less; None where nothing is proved."""
 
+    @property
+    def program(self) -> Callable[[], Form | str]:
+        """The convex program whose optimum it is, or why there is none, as a clause."""
+
     def document(self) -> dict[str, Any]:
         """The plan."""
 
@@ -111,6 +118,7 @@ class Decided:
     proved. `prices`: what a little more of each amount would bring. `figures`: what else is said of the loss.
     `solver`: how it was found. `witnesses`: claims that prove a bound at this share of a budget alone; others say what
     they prove at any share. `scaled`: the loss of this noise at so many times the budget; None where that is not known.
+    `program`: the convex program whose optimum it is, or why there is none, as a clause.
     """
 
     model: Model
@@ -127,6 +135,7 @@ class Decided:
     figures: Mapping[str, Any] = field(default_factory=dict)
     witnesses: Callable[[], Iterable[dict[str, Any]]] = tuple
     scaled: Callable[[Fraction], float | None] = lambda _: None
+    program: Callable[[], Form | str] = lambda: "it is the best of the ways that this plan lists"
 
     @cached_property
     def lower_bound(self) -> float | None:

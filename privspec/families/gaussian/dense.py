@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import log, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -55,6 +56,11 @@ from privspec.solvers.programs import (
     largest_norm,
     shorter,
 )
+
+if TYPE_CHECKING:
+    from privspec.families.gaussian.release import Decide
+    from privspec.families.gaussian.stated import Again
+    from privspec.families.program import Form
 
 PAPER = ", the paper's calibration"
 """What follows the name of a design whose noise is that of the paper's formula."""
@@ -158,11 +164,29 @@ def offered(
 
 
 def _correlated(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
-    solution = solved(problem, correlated_program(problem, budgets))
+    program = correlated_program(problem, budgets)
+    solution = solved(problem, program)
     release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
     name, among = "correlated noise on the answers, at the curator", "Gaussian noise of any covariance"
     words = (name, "the least loss of all Gaussian noise", among)
-    return offered(problem, rule, solution, release, full_dual(problem, solution, budgets), words)
+    found = offered(problem, rule, solution, release, full_dual(problem, solution, budgets), words)
+    again = partial(_correlated, budgets=budgets, rule=rule)
+    return replace(
+        found, program=partial(_form, problem=problem, budgets=budgets, program=program, solution=solution, again=again)
+    )
+
+
+def _form(
+    decide: Decide,
+    problem: Problem,
+    budgets: tuple[float, ...],
+    program: GaussianProgram,
+    solution: GaussianSolution,
+    again: Again,
+) -> Form | str:
+    from privspec.families.gaussian.stated import gaussian_form  # few look at the program itself
+
+    return gaussian_form(problem, budgets, program, solution, again, decide)
 
 
 def full_dual(problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Dual:
@@ -254,6 +278,8 @@ def _diagonal(matrix: sparse.csr_array) -> Array | None:
 
 def run_solver(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
     """The special solver, or cvxpy where it is asked for or nothing special fits; solved programs are remembered."""
+    if problem.given is not None:
+        return problem.given(program)
     settings = problem.settings
     known = settings.cache.find(settings.solver, program)
     if known is not None:
@@ -334,7 +360,8 @@ def _restricted(
 ) -> Candidate | Unprotectable:
     system, names = problem.system, [site.name for site in sites]
     error_map = problem.loss(system.error_map.toarray())
-    solution = run_solver(problem, GaussianProgram(system.target, error_map, problem.views(budgets), sites))
+    program = GaussianProgram(system.target, error_map, problem.views(budgets), sites)
+    solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
         return solution
     release = exact_release(problem, budgets, solution, solution.reconstruction, None)
@@ -343,8 +370,12 @@ def _restricted(
         "the least loss of independent Gaussian noise at these places",
         f"independent Gaussian noise at {_list(names)}",
     )
-    dual = Dual(solution.dual, budgets, "sites")
-    return offered(problem, rule, solution, release, dual, words, described(sites, solution))
+    dual = Dual(solution.dual, budgets, "sites", problem.given and solution.root)
+    found = offered(problem, rule, solution, release, dual, words, described(sites, solution))
+    again = partial(_restricted, budgets=budgets, sites=sites, rule=rule)
+    return replace(
+        found, program=partial(_form, problem=problem, budgets=budgets, program=program, solution=solution, again=again)
+    )
 
 
 def described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[dict[str, Any]]:

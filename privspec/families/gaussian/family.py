@@ -294,6 +294,7 @@ def decided(problem: Problem, choice: Choice) -> Decided:
         kind=kind_of(problem),
         others=tuple(one.compared for one in choice.others),
         scaled=partial(_scaled, problem, chosen.loss, mechanism.release),
+        program=partial(chosen.program, lambda candidate: decided(problem, Choice(candidate, ()))),
     )
 
 

@@ -362,6 +362,9 @@ def site_map(model: Model, system: LinearSystem, name: str) -> Site:
     return Site(name, map_of_site(model, system.lowered, name).of_numbers)
 
 
+SIGMA, VARIANCES = "Sigma", "s"
+"""What the covariance, and the variances at sites, are called."""
+WEIGHTS = "weights of the loss"
 NORMAL = sqrt(2 / pi)
 """The average size of a standard normal number."""
 FORCED = "`noise at` rules it out"
@@ -380,13 +383,15 @@ class Verdict(NamedTuple):
 class Problem:
     """The system, its model, and the Gaussian budget of each view (None where no Gaussian noise meets it).
 
-    `best_loss` solves a changed spec, to price a way out where there is no mechanism.
+    `best_loss` solves a changed spec, to price a way out where there is no mechanism. `given`: solutions that
+    were found outside.
     """
 
     model: Model
     system: LinearSystem
     settings: Settings = field(default_factory=Settings)
     best_loss: Callable[[Model, Settings], float | None] | None = None
+    given: Callable[[programs.GaussianProgram], programs.GaussianSolution] | None = None
 
     @cached_property
     def budgets(self) -> tuple[Fraction | None, ...]:
@@ -512,3 +517,19 @@ class Problem:
         """
         cover = max((view.cover for view in self.system.views), default=1.0)
         return lower_bound * (1 - 1e-10) / cover**2
+
+
+def cones(view: View, outputs: int) -> Iterator[tuple[int, int]]:
+    """Side and number of the positive semidefinite matrices that a view is stated as; none of units apart."""
+    seen = len(programs.seen_rows(view, outputs))
+    match view.differences:
+        case programs.Vectors(matrix):
+            yield seen + 1, matrix.shape[1]
+        case programs.Pairs(coordinates, _):
+            yield seen + 1, len(coordinates) * (len(coordinates) - 1) // 2
+        case programs.Balls(blocks, _):
+            yield seen + max(len(block) for block in blocks), len(blocks)
+        case programs.Boxes():
+            for _, edges in view.differences.edges():
+                count = edges.shape[1]
+                yield (seen + 1, 2 ** (count - 1)) if count <= programs.VERTEX_LIMIT else (seen + count, 1)

@@ -1,7 +1,7 @@
-"""The reference path: the same program through cvxpy, as written in the notes, without any trick.
+"""The program of Gaussian noise in cvxpy, as written in the notes, without any trick; and what solving it gives.
 
 Slow (an LMI a difference) and therefore the yardstick of the special solvers, and their fallback for programs
-that they decline. Beside `tables.reference` the only module of the project that holds cvxpy objects.
+that they decline. What `program()` shows is stated here too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import cvxpy
 import numpy as np
 from scipy import sparse
 
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass, field, replace
+from privspec.families.gaussian.problem import SIGMA, VARIANCES, WEIGHTS, cones
+from privspec.families.program import labelled
 from privspec.solvers.bounds import lower_bound, root_of, site_maps
 from privspec.solvers.gaussian import package
 from privspec.solvers.programs import (
     VERTEX_LIMIT,
     Array,
-    Balls,
     Boxes,
     Differences,
     DualPoint,
@@ -30,9 +31,7 @@ from privspec.solvers.programs import (
     Indices,
     NotSpecialError,
     OutOfTimeError,
-    Pairs,
     ReferenceFailedError,
-    Vectors,
     Watch,
     WorstLoss,
     box_vertices,
@@ -69,27 +68,8 @@ def solve_with_cvxpy(
     watch = Watch()
     if sum(count * (side * (side + 1) / 2) ** 2 for side, count in _cones(program)) > LARGEST_CONES:
         raise TooLargeError(program)
-    m = program.target.shape[0]
-    variances: Any = None
-    if program.sites is None:
-        sigma: Any = cp.Variable((m, m), PSD=True)
-    else:
-        maps = site_maps(program)
-        variances = cp.Variable(maps.shape[1], nonneg=True)
-        sigma = maps @ cp.diag(variances) @ maps.T
-    blocks = [list(_blocks(program, seen_rows(view, m), view.differences, sigma)) for view in program.views]
-    constraints = [block.constraint for view in blocks for block in view]
-    constraints += [cp.sum(block.corner) <= 1 for view in blocks for block in view if block.corner is not None]
-    C = program.loss.error_map
-    row_losses = cp.sum(cp.multiply(C @ sigma, C), axis=1)
-    worst_rows: list[Any] = []
-    objective = cp.sum(row_losses)
-    if isinstance(program.loss, WorstLoss):
-        objective = cp.Variable()
-        groups = np.eye(len(C)) if program.loss.groups is None else np.eye(program.loss.count)[:, program.loss.groups]
-        worst_rows = [groups @ row_losses <= objective]
-    limits = [cp.sum(cp.multiply(c.error_map @ sigma, c.error_map)) / c.bound <= 1 for c in program.limits]
-    problem = cp.Problem(cp.Minimize(objective), constraints + worst_rows + limits)
+    stated = GaussianStated(program)
+    problem = stated.problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -101,21 +81,90 @@ def solve_with_cvxpy(
         raise OutOfTimeError(None)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ReferenceFailedError(problem.status)
-    loss_weights = limit_weights = None
-    if worst_rows:
-        raw = np.maximum(np.asarray(worst_rows[0].dual_value, dtype=float), 0.0)
-        loss_weights = raw / raw.sum()
-    if limits:
-        prices = np.array([max(float(c.dual_value), 0.0) for c in limits])
-        limit_weights = prices / np.array([c.bound for c in program.limits])
-    dual = replace(_dual_point(program, blocks, loss_weights), limit_weights=limit_weights)
-    root = noise = root_of(np.asarray(sigma.value, dtype=float))
-    if variances is not None:
-        noise = np.sqrt(np.maximum(np.asarray(variances.value, dtype=float), 0.0))
-        root = site_maps(program) * noise
+    dual, noise = stated.dual(), stated.noise()
+    root = noise if program.sites is None else site_maps(program) * noise
     watch.iterations = int(problem.solver_stats.num_iters or 0)
     method = f"cvxpy ({problem.solver_stats.solver_name})"
     return package(program, noise, dual, _bound(program, dual, root), method, watch)
+
+
+@dataclass(eq=False)
+class GaussianStated:
+    """A Gaussian program in cvxpy.
+
+    `labels`: what the constraints of each view and limit are called; `budgets`: the mu of each view, by whose inverse
+    the differences of the program are multiplied already; `weights`: those of the squared rows of the loss, which the
+    program's rows are without.
+    """
+
+    program: GaussianProgram
+    labels: tuple[str, ...] = ()
+    budgets: tuple[float, ...] = ()
+    weights: Array | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    constraints: dict[str, list[Any]] = field(default_factory=dict)
+    blocks: list[list[_Block]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """State every constraint."""
+        program, m = self.program, len(self.program.target)
+        self.variances: Any = None
+        if program.sites is None:
+            self.sigma: Any = cp.Variable((m, m), name=SIGMA, PSD=True)
+        else:
+            maps = site_maps(program)
+            self.variances = cp.Variable(maps.shape[1], name=VARIANCES, nonneg=True)
+            self.sigma = maps @ cp.diag(self.variances) @ maps.T
+        labels = self.labels or tuple(map(str, range(len(program.views) + len(program.limits))))
+        for k, (view, label) in enumerate(zip(program.views, labels, strict=False)):
+            budget = self.budgets[k] if self.budgets else 1.0
+            square = self._parameter(f"{label}: mu^2", budget**2) if self.budgets else 1.0
+            own = list(_blocks(program, seen_rows(view, m), view.differences, self.sigma, budget, square))
+            self.blocks.append(own)
+            found = self.constraints.setdefault(label, [])
+            found += [block.constraint for block in own]
+            found += [cp.sum(block.corner) <= square for block in own if block.corner is not None]
+        C = program.loss.error_map
+        losses = cp.sum(cp.multiply(C @ self.sigma, C), axis=1)
+        if self.weights is not None:
+            losses = cp.multiply(self._parameter(WEIGHTS, self.weights), losses)
+        self.worst: Any = None
+        self.largest: Any = None
+        objective = cp.sum(losses)
+        if isinstance(program.loss, WorstLoss):
+            objective = self.largest = cp.Variable(name="t")
+            loss = program.loss
+            groups = np.eye(len(C)) if loss.groups is None else np.eye(loss.count)[:, loss.groups]
+            self.worst = groups @ losses <= objective
+            self.constraints["loss"] = [self.worst]
+        self.limits = [
+            cp.sum(cp.multiply(c.error_map @ self.sigma, c.error_map)) / c.bound <= 1 for c in program.limits
+        ]
+        for limit, label in zip(self.limits, labels[len(program.views) :], strict=True):
+            self.constraints.setdefault(label, []).append(limit)
+        self.problem = cp.Problem(cp.Minimize(objective), labelled(self.constraints))
+
+    def _parameter(self, name: str, value: Any) -> Any:
+        if name not in self.parameters:
+            self.parameters[name] = cp.Parameter(np.shape(value), name=name, nonneg=True, value=value)
+        return self.parameters[name]
+
+    def noise(self) -> Array:
+        """A root of the covariance that was found, or the standard deviations at sites."""
+        if self.variances is not None:
+            return np.asarray(np.sqrt(np.maximum(self.variances.value, 0.0)))
+        return root_of(np.asarray(self.sigma.value, dtype=float))
+
+    def dual(self) -> DualPoint:
+        """The multipliers that were found."""
+        loss_weights = limit_weights = None
+        if self.worst is not None:
+            raw = np.maximum(np.asarray(self.worst.dual_value, dtype=float), 0.0)
+            loss_weights = raw / raw.sum()
+        if self.limits:
+            prices = np.array([max(float(c.dual_value), 0.0) for c in self.limits])
+            limit_weights = prices / np.array([c.bound for c in self.program.limits])
+        return replace(_dual_point(self.program, self.blocks, loss_weights), limit_weights=limit_weights)
 
 
 def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
@@ -139,18 +188,7 @@ def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
 def _cones(program: GaussianProgram) -> Iterator[tuple[int, int]]:
     """Side and number of the positive semidefinite matrices of a program."""
     for view in program.views:
-        seen = len(seen_rows(view, len(program.target)))
-        match view.differences:
-            case Vectors(matrix):
-                yield seen + 1, matrix.shape[1]
-            case Pairs(coordinates, _):
-                yield seen + 1, len(coordinates) * (len(coordinates) - 1) // 2
-            case Balls(ball_blocks, _):
-                yield seen + max(len(block) for block in ball_blocks), len(ball_blocks)
-            case Boxes():
-                for _, edges in view.differences.edges():
-                    count = edges.shape[1]
-                    yield (seen + 1, 2 ** (count - 1)) if count <= VERTEX_LIMIT else (seen + count, 1)
+        yield from cones(view, len(program.target))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -162,12 +200,15 @@ class _Block:
     corner: Any = None
 
 
-def _blocks(program: GaussianProgram, rows: Indices, differences: Differences, sigma: Any) -> Iterator[_Block]:
-    seen, target = sigma[rows, :][:, rows], program.target[rows]
+def _blocks(
+    program: GaussianProgram, rows: Indices, differences: Differences, sigma: Any, budget: float, square: Any
+) -> Iterator[_Block]:
+    """The LMIs of a view; what differences, divided by the budget, move is stated beside its square."""
+    seen, target = sigma[rows, :][:, rows], program.target[rows] * budget
     for columns, relaxed in _columns(differences, program.target.shape[1]):
         corner = cp.Variable(columns.shape[1], nonneg=True) if relaxed else None
         image = target @ columns
-        inner = np.eye(columns.shape[1]) if corner is None else cp.diag(corner)
+        inner = square * np.eye(columns.shape[1]) if corner is None else cp.diag(corner)
         yield _Block(cp.bmat([[seen, image], [image.T, inner]]) >> 0, columns, corner)
 
 

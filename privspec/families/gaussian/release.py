@@ -6,10 +6,10 @@ Every additive mechanism of the linear family is executed in one way: draw `z = 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, lcm, log2, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import common
-from privspec.families.decision import Alternative
+from privspec.families.decision import Alternative, Decision
 from privspec.families.gaussian.problem import SOME, Points, ProtectedView
 from privspec.kernel.core.linear import Matrix, Release
 from privspec.kernel.core.linear_privacy import change_of, term_of
@@ -35,6 +35,7 @@ from privspec.solvers.programs import Array, DualPoint, Indices, Pairs, largest_
 
 if TYPE_CHECKING:
     from privspec.families.gaussian.problem import Problem
+    from privspec.families.program import Form
 
 FINE_BITS = 52
 """The same where some outputs have next to no noise, which would not hide the rounding."""
@@ -361,6 +362,7 @@ class Candidate:
 
     `lower_bound` holds for every mechanism that `among` names. A candidate without a mechanism is a classic
     that is only compared; one that is not admissible breaks an option (or a requirement) that `reason` names.
+    `program`: the convex program whose optimum it is, with what makes decisions of candidates; or why there is none.
     """
 
     name: str
@@ -371,8 +373,12 @@ class Candidate:
     lower_bound: float | None = None
     among: str = ""
     mechanism: Mechanism | None = None
+    program: Callable[[Decide], Form | str] = lambda _: "no convex program is known of which this noise is the optimum"
 
     @property
     def compared(self) -> Alternative:
         """Beside another that is taken."""
         return Alternative(self.name, self.loss, self.reason, self.admissible)
+
+
+Decide: TypeAlias = Callable[[Candidate], Decision]

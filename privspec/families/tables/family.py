@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_rows import membership
+
+if TYPE_CHECKING:
+    from privspec.families.program import Form
 
 BYTES, SECONDS = 1700, 6e-5
 """Of an entry of a table, as measured of counts of 127 to 511 people, the tables that are found most easily.
@@ -131,7 +134,15 @@ def decided(found: SolvedTable) -> Decided:
         f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
         kind="worst" if loss.only_worst and table.estimates is None else "expected",
         witnesses=found.witnesses,
+        program=partial(_program, found),
     )
+
+
+def _program(found: SolvedTable) -> Form | str:
+    """The program whose optimum the table is."""
+    from privspec.families.tables.stated import table_form  # few look at the program itself
+
+    return table_form(found, decided)
 
 
 def _stated(found: SolvedTable) -> dict[str, Any]:

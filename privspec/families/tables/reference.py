@@ -1,11 +1,13 @@
-"""The reference path: the program of a table through cvxpy, every row stated at once and as it is written.
+"""The program of a table in cvxpy, every row stated at once and as it is written; and what solving it gives.
 
-The yardstick of the special solvers. What comes back is repaired and bounded like theirs: no float reaches a plan.
+The yardstick of the special solvers. What comes back is repaired and bounded like theirs: no float reaches a plan. What
+`program()` shows is stated here too.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,8 +15,10 @@ import cvxpy
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
+from privspec.families.program import labelled
+from privspec.families.tables.system import COST, DELTA, RANGES, RATIO, ROWS, SCALARS, TABLE, Labels, amounts_of
 from privspec.solvers import table_programs
-from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
+from privspec.solvers.programs import Array, Indices, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio, Supported
 from privspec.solvers.table_rows import RowsResult, explain_infeasible, float_rows, membership, solve_rows
 from privspec.solvers.tables import exact_solution
@@ -51,22 +55,33 @@ def solve_with_cvxpy(
     Raises: ReferenceFailedError if no usable solution comes back, OutOfTimeError.
     """
     watch = Watch(deadline, progress)
+    stated, levels = optimum(program, watch)
+    if stated.infeasible:
+        return _conflict(program) if levels else explain_infeasible(program)
+    inner = _widest(program, levels) if levels and not program.plain else None
+    return exact_solution(program, _sharpened(program, stated.result(), watch), "cvxpy", watch, cost, inner)
+
+
+def optimum(program: table_programs.TableProgram, watch: Watch) -> tuple[TableStated, Levels]:
+    """The solved program, with all levels of measures that it takes; or the first that is infeasible.
+
+    Raises: ReferenceFailedError, OutOfTimeError.
+    """
     levels = Levels.of(program)
     while True:
-        stated = _Stated(program, levels)
+        stated = TableStated(program, levels)
         stated.solve(levels, watch.left)
         status = stated.problem.status
-        if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
-            return _conflict(program) if levels else explain_infeasible(program)
+        if stated.infeasible:
+            return stated, levels
         if status == cp.USER_LIMIT:
             raise OutOfTimeError(None)
         if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
             raise ReferenceFailedError(status)
         watch.step(float(stated.problem.value), float(stated.problem.value))
-        found = stated.result()
-        if watch.iterations > _MOST_ROUNDS or not levels.add(program, found.table, watch.iterations < _FEW_ROUNDS):
-            inner = _widest(program, levels) if levels and not program.plain else None
-            return exact_solution(program, _sharpened(program, found, watch), "cvxpy", watch, cost, inner)
+        table = stated.result().table
+        if watch.iterations > _MOST_ROUNDS or not levels.add(program, table, watch.iterations < _FEW_ROUNDS):
+            return stated, levels
 
 
 def _conflict(program: table_programs.TableProgram) -> table_programs.InfeasibleTable:
@@ -81,7 +96,7 @@ def _widest(program: table_programs.TableProgram, levels: Levels) -> tuple[Array
 
     Raises: ReferenceFailedError.
     """
-    stated = _Stated(program, levels, widest=True)
+    stated = TableStated(program, levels, widest=True)
     stated.solve(levels, None)
     if stated.problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ReferenceFailedError(stated.problem.status)
@@ -226,12 +241,19 @@ class _Block:
 
 
 @dataclass(eq=False)
-class _Stated:
-    """The whole program as cvxpy has it."""
+class TableStated:
+    """The whole program as cvxpy has it.
+
+    `labels`: what its parts are called: privacy blocks, equalities and inequalities; by their numbers where nothing is
+    said. `widest`: for the table well inside of every inequality, not for the one of least loss.
+    """
 
     program: table_programs.TableProgram
     levels: Levels
+    labels: Labels | None = None
     widest: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+    constraints: dict[str, list[Any]] = field(default_factory=dict)
     table: Any = field(init=False)
     margin: Any = field(init=False)
     extra: Any = field(init=False)
@@ -240,30 +262,39 @@ class _Stated:
 
     def __post_init__(self) -> None:
         """State every row."""
-        program = self.program
-        inputs, outputs = program.shape
-        self.table = cp.Variable((inputs, outputs), nonneg=True)
+        program, labels = self.program, self.labels or Labels.numbered(self.program)
+        self.table = cp.Variable(program.shape, name=TABLE, nonneg=True)
         self.margin = cp.Variable(nonneg=True) if self.widest else 0.0
-        self.extra = cp.Variable(len(program.extra)) if len(program.extra) else None
-        self._further: list[Any] = [cp.sum(self.table, axis=1) == 1]
+        self.extra = cp.Variable(len(program.extra), name=SCALARS) if len(program.extra) else None
+        self.constraints[ROWS] = [cp.sum(self.table, axis=1) == 1]
         if self.widest:
-            self._further.append(self.table >= self.margin)
-        self.blocks = [self._state(block, number) for number, block in enumerate(program.privacy)]
-        self._further += self._ranges()
-        self.equalities = self._linear(program.equalities, equal=True)
-        self.inequalities = self._linear(program.inequalities, equal=False)
-        losses = cp.sum(cp.multiply(program.cost, self.table), axis=1)
+            self.constraints[ROWS].append(self.table >= self.margin)
+        self.blocks = [
+            self._state(block, number, label)
+            for number, (block, label) in enumerate(zip(program.privacy, labels.privacy, strict=True))
+        ]
+        if self.extra is not None:
+            self.constraints[RANGES] = self._ranges()
+        self.equalities = self._linear(program.equalities, labels.equalities, equal=True)
+        self.inequalities = self._linear(program.inequalities, labels.inequalities, equal=False)
+        losses = cp.sum(cp.multiply(self._parameter(COST, program.cost), self.table), axis=1)
         self.worst: Any = None
+        self.largest: Any = None
         objective = cp.sum(losses)
         if program.worst:
-            objective = cp.Variable()
+            objective = self.largest = cp.Variable(name="t")
             self.worst = losses <= objective
+            self.constraints["loss"] = [self.worst]
         if self.extra is not None:
             objective = objective + np.array([float(v) for v in program.extra.cost]) @ self.extra
-        stated = [c for c in (self.equalities, self.inequalities, self.worst) if c is not None]
-        own = [c for block in self.blocks for c in block.constraints]
         goal = cp.Maximize(self.margin) if self.widest else cp.Minimize(objective)
-        self.problem = cp.Problem(goal, [*self._further, *own, *stated])
+        self.problem = cp.Problem(goal, labelled(self.constraints))
+
+    def _parameter(self, name: str, value: Any) -> Any:
+        self.parameters[name] = cp.Parameter(np.shape(value), name=name, value=value)
+        if np.min(value) >= 0:
+            self.parameters[name] = cp.Parameter(np.shape(value), name=name, nonneg=True, value=value)
+        return self.parameters[name]
 
     def solve(self, levels: Levels, seconds: float | None) -> None:
         """By HiGHS where it is linear; else by Clarabel, with tolerances that it reaches.
@@ -285,44 +316,73 @@ class _Stated:
                 return
         raise ReferenceFailedError("solver_error") from failed
 
+    @property
+    def infeasible(self) -> bool:
+        """Whether no table meets it."""
+        status = self.problem.status
+        return status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE, cp.settings.INFEASIBLE_OR_UNBOUNDED)
+
     def _ranges(self) -> list[Any]:
-        if self.extra is None:
-            return []
         extra = self.program.extra
         low, high = (np.array([float(v) for v in ends]) for ends in (extra.lower, extra.upper))
         inside = self.margin * (low < high)
         return [self.extra >= low + inside, self.extra <= high - inside]
 
-    def _linear(self, rows: table_programs.LinearRows, *, equal: bool) -> Any:
+    def _linear(
+        self, rows: table_programs.LinearRows, labels: Sequence[str], *, equal: bool
+    ) -> list[tuple[Indices, Any]]:
+        """The rows of each label together, with their numbers."""
         if not rows.bounds:
-            return None
+            return []
         everything = cp.reshape(self.table, (self.table.size,), order="C")
         if self.extra is not None:
             everything = cp.hstack([everything, self.extra])
-        left = float_rows(rows, everything.size) @ everything
-        right = np.array([float(bound) for bound in rows.bounds])
-        return left == right if equal else left + self.margin <= right
+        matrix, right = float_rows(rows, everything.size), np.array([float(bound) for bound in rows.bounds])
+        found = []
+        for label in dict.fromkeys(labels):
+            own = np.array([k for k, one in enumerate(labels) if one == label], dtype=np.intp)
+            left = matrix[own] @ everything
+            bound = right[own] if equal else self._parameter(f"{label}: bound", right[own])
+            stated = left == bound if equal else left + self.margin <= bound
+            self.constraints.setdefault(label, []).append(stated)
+            found.append((own, stated))
+        return found
 
-    def _state(self, block: table_programs.Privacy, number: int) -> _Block | _Curved:
-        shown = self.table @ membership(table_programs.classes(block, self.program.shape[1])).T
+    def _state(self, block: table_programs.Privacy, number: int, label: str) -> _Block | _Curved:
+        shown, stated = self.table @ membership(table_programs.classes(block, self.program.shape[1])).T, list[Any]()
+        self.constraints.setdefault(label, stated)
+        amounts = {name: self._parameter(f"{label}: {name}", value) for name, value in amounts_of(block).items()}
         if isinstance(block, CurveRatio):
             every = [[(a, b, level) for a, b in pairs] for level, pairs in self.levels[number].items()]
             parts = every if block.both else [[one for part in every for one in part]]
-            return _Curved(block, [(part, *self._levels(block, shown, part)) for part in parts], shown)
+            curved = _Curved(block, [(part, *self._levels(block, shown, part, label)) for part in parts], shown)
+            stated += curved.constraints
+            return curved
         if isinstance(block, table_programs.CompleteRatio):
-            least = np.ones((shown.shape[0], 1)) @ cp.Variable((1, shown.shape[1]))
-            tops = table_programs.float_ratio(block.log_ratio) * least
-            return _Block(block, [least + self.margin <= shown, shown + self.margin <= tops])
+            least = np.ones((shown.shape[0], 1)) @ cp.Variable((1, shown.shape[1]), name=f"least law, {label}")
+            tops = amounts[RATIO] * least
+            found = _Block(block, [least + self.margin <= shown, shown + self.margin <= tops])
+            stated += found.constraints
+            return found
         first, second = block.pairs.T
-        ratios = table_programs.float_ratios(block)[:, None] * np.ones((1, shown.shape[1]))
-        excess = shown[first] - cp.multiply(ratios, shown[second]) + self.margin
+        ratio, below = amounts[RATIO], shown[second]
+        if ratio.size > 1:
+            _, each = np.unique(table_programs.float_ratios(block), return_inverse=True)
+            ratios = cp.reshape(np.eye(ratio.size)[each] @ ratio, (len(first), 1), order="C")
+            tops = cp.multiply(ratios @ np.ones((1, shown.shape[1])), below)
+        else:
+            tops = ratio * below
+        excess = shown[first] - tops + self.margin
+        most = 0.0 if block.pure else amounts[DELTA]
         if block.delta:
-            slack = cp.Variable(excess.shape, nonneg=True)
-            self._further.append(cp.sum(slack, axis=1) + self.margin <= float(block.delta))
-            return _Block(block, [excess <= slack])
-        return _Block(block, [excess <= float(block.slack)])
+            slack = cp.Variable(excess.shape, name=f"excess, {label}", nonneg=True)
+            stated.append(cp.sum(slack, axis=1) + self.margin <= most)
+            most = slack
+        found = _Block(block, [excess <= most])
+        stated += found.constraints
+        return found
 
-    def _levels(self, block: CurveRatio, shown: Any, pairs: Pairs) -> tuple[Any, Any]:
+    def _levels(self, block: CurveRatio, shown: Any, pairs: Pairs, label: str) -> tuple[Any, Any]:
         """What pairs have of a level, together at most its bound, and that it is no less than their generator.
 
         Orders are one for all of the pairs.
@@ -331,16 +391,17 @@ class _Stated:
         share, level = cp.Variable(first.shape, nonneg=True), pairs[0][2]
         limit, s = block.curve.bound(level), level - 1
         if not block.both:
-            limits = np.array([block.curve.bound(one[2]) for one in pairs])
+            limits = self._parameter(f"{label}: bounds", np.array([block.curve.bound(one[2]) for one in pairs]))
             ratios = np.exp([[one[2]] * first.shape[1] for one in pairs])
             return cp.sum(share, axis=1) + self.margin <= limits, first - cp.multiply(ratios, second) <= share
         p, q, each = (cp.vec(part, order="C") for part in (first, second, share))
         if not s:
+            limit = self._parameter(f"{label}: bound at order 1", limit)
             each = cp.Variable(each.shape)
             total = cp.sum(cp.reshape(each, first.shape, order="C"), axis=1)
             return total + self.margin <= limit, cp.constraints.ExpCone(-each, p, q)
         # shares of the bound: p^order q^-s <= share e^(s limit)
-        small = float(np.exp(-s * limit / level))
+        small = self._parameter(f"{label}: e^(-(a - 1) bound / a) at order a = {level:g}", np.exp(-s * limit / level))
         return cp.sum(share, axis=1) + self.margin <= 1, cp.constraints.PowCone3D(each, q, small * p, 1 / level)
 
     def result(self) -> RowsResult:
@@ -348,10 +409,9 @@ class _Stated:
         program = self.program
         table: Array = np.maximum(np.asarray(self.table.value, dtype=float), 0.0)
         extra = np.zeros(0) if self.extra is None else np.asarray(self.extra.value, dtype=float)
-        none = np.zeros(0)
         # cvxpy adds multipliers times (left - right), HiGHS and `TableDual` subtract those of equalities
-        equal = none if self.equalities is None else -np.asarray(self.equalities.dual_value, dtype=float)
-        less = none if self.inequalities is None else np.asarray(self.inequalities.dual_value, dtype=float)
+        equal = -_multipliers(program.equalities, self.equalities)
+        less = _multipliers(program.inequalities, self.inequalities)
         weights = None
         if program.worst:
             weights = np.maximum(np.asarray(self.worst.dual_value, dtype=float), 0.0)
@@ -361,3 +421,11 @@ class _Stated:
         )
         rows = sum(constraint.size for constraint in self.problem.constraints)
         return RowsResult(table, extra, float(self.problem.value), dual, rows)
+
+
+def _multipliers(rows: table_programs.LinearRows, stated: list[tuple[Indices, Any]]) -> Array:
+    """Those of all rows, in order."""
+    found = np.zeros(len(rows.bounds))
+    for own, constraint in stated:
+        found[own] = constraint.dual_value
+    return found

@@ -27,13 +27,26 @@ from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import Costs, Table, fractions, laws_of
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CurveRatio
-from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
+from privspec.solvers.table_programs import (
+    CompleteRatio,
+    Extra,
+    LinearRows,
+    PairRatio,
+    Privacy,
+    TableProgram,
+    float_ratio,
+    float_ratios,
+)
 
 Key: TypeAlias = tuple[str | int, ...]
 """Where a line comes from: a word and numbers of the problem's items."""
 MOST_LIES = 200_000
 """Rows of the program that one bound on lies may need."""
 NONE = Fraction(0)
+TABLE, SCALARS = "f", "w"
+"""What the table and further scalars of a program are called."""
+ROWS, RANGES, COST = "each row of f is a law", "ranges of w", "c"
+RATIO, DELTA = "e^epsilon", "delta"
 
 
 class TooManyError(Exception):
@@ -285,6 +298,32 @@ def to_program(system: TableSystem) -> Lowered:
     privacy = tuple(block for _, block in system.privacy)
     program = TableProgram(rounded, privacy, system.only_worst, equal, less, extra)
     return Lowered(program, cost, tuple(index for index, _ in system.privacy), lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the privacy blocks, the equalities and the inequalities of a program are called, one for each."""
+
+    privacy: tuple[str, ...]
+    equalities: tuple[str, ...]
+    inequalities: tuple[str, ...]
+
+    @classmethod
+    def numbered(cls, program: TableProgram) -> Labels:
+        """By their kinds and numbers."""
+        equal, less = (len(rows.bounds) for rows in (program.equalities, program.inequalities))
+        return cls(tuple(f"privacy {k}" for k in range(len(program.privacy))), ("equal",) * equal, ("less",) * less)
+
+
+def amounts_of(block: Privacy) -> dict[str, Array]:
+    """The amounts of a privacy block that stand in its rows, by name; each ratio once."""
+    if isinstance(block, CurveRatio):
+        return {}  # bounds at levels, which are found as it is solved
+    if isinstance(block, CompleteRatio):
+        return {RATIO: np.array(float_ratio(block.log_ratio))}
+    ratios = np.unique(float_ratios(block))
+    found = {RATIO: ratios if len(ratios) > 1 else ratios[0]}
+    return found if block.pure else found | {DELTA: np.array(float(block.delta or block.slack))}
 
 
 def linear_rows(lines: Sequence[LinearLine], columns: int, names: Mapping[str, int]) -> LinearRows:
