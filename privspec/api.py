@@ -95,12 +95,13 @@ class Problem:
             >>> load("k_randomised_response").solve(epsilon=2).guarantees[0].epsilon
             '2'
 
-        Args: parameters of the spec by name (`epsilon=0.5`); solver "default" or "cvxpy"; time_limit in seconds.
+        Args: parameters of the spec by name (`epsilon=0.5`); solver "default" or "cvxpy"; time_limit in seconds,
+        after which solvers stop.
         Raises: SpecError, SolveError, VerificationError.
         """
-        from privspec.families.family import Settings
+        from privspec.families.family import Settings, stops_after
 
-        settings = Settings(solver=solver, deadline=time_limit, progress=progress)
+        settings = Settings(solver=solver, until=stops_after(time_limit), progress=progress)
         return solve_request(self._request(parameters, constants), settings)
 
     def program(self, *, constants: Mapping[str, Any] | None = None, **parameters: Any) -> Program:

@@ -457,7 +457,7 @@ def _check_json(model: Model) -> dict[str, Any]:
     **_one_of("default", "cvxpy"),
     help="default: solvers for each kind of problem; cvxpy: the convex program as it is written.",
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="When the solver gives up (exit 5).")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="When the command gives up (exit 5).")
 @click.option(
     "--dump",
     metavar="STAGE",
@@ -477,7 +477,10 @@ def solve(
     quiet: bool,
 ) -> int:
     """Find the mechanism that loses least, prove how good it is, and write the plan, once it is verified."""
-    from privspec.families.family import Settings
+    from time import perf_counter
+
+    from privspec.core.machine import at_most
+    from privspec.families.family import Settings, stops_after
     from privspec.pipeline import STAGES
     from privspec.pipeline import solve as solve_spec
 
@@ -487,6 +490,7 @@ def solve(
         raise UsageError.of("PS0721", f"there is no stage {dump}", help=f"use {', '.join(STAGES)}")
     if time_limit is not None and not time_limit > 0:
         raise UsageError.of("PS0721", "--time-limit takes a positive number of seconds")
+    until, begun = stops_after(time_limit), perf_counter()
     request = _request(spec, sets, constants)
 
     def watch(stage: str, result: object) -> None:
@@ -497,8 +501,8 @@ def solve(
         if stage == dump:
             print(_shown(stage, result))
 
-    with _shown_now(quiet, _gap) as progress:
-        plan = solve_spec(request, Settings(solver=solver, deadline=time_limit, progress=progress), watch)
+    with _shown_now(quiet, _gap) as progress, at_most(time_limit):
+        plan = solve_spec(request, Settings(solver=solver, until=until, progress=progress), watch)
     if not plan.feasible:
         _print_infeasible(plan, as_json)
         return INFEASIBLE
@@ -508,7 +512,7 @@ def solve(
     if as_json or printed:
         print(plan.to_json(), end="")
     elif not quiet and dump is None:
-        print(plan.summary(_width()), end="")
+        print(plan.summary(_width(), perf_counter() - begun), end="")
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SolveError, VerificationError
@@ -63,7 +64,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     from privspec.plan import Plan
     from privspec.problem.elaborate import elaborate
 
-    tell = watch or _nobody
+    tell, begun = watch or _nobody, perf_counter()
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
@@ -84,19 +85,20 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
         if isinstance(decision, Infeasible):
             return Plan(decision.document(model))
         document = decision.document()
-    plan = finished(document, model)
+    plan = finished(document, model, begun)
     tell("plan", plan)
     return plan
 
 
-def finished(document: dict[str, Any], model: Model) -> Plan:
-    """A decision's plan with what follows from it, once it was verified.
+def finished(document: dict[str, Any], model: Model, begun: float | None = None) -> Plan:
+    """A decision's plan with what follows from it, once it was verified; `begun`: since when somebody waits for it.
 
     Raises: VerificationError.
     """
     from privspec.plan import Plan
 
-    return confirm(Plan(_with_errors(_with_exposures(document), model)))
+    found = _with_errors(_with_exposures(document), model)
+    return confirm(Plan(found if begun is None else _timed(found, begun)))
 
 
 def program(model: Model, settings: Settings | None = None) -> Form:
@@ -146,6 +148,15 @@ def settle(form: Form, found: Mapping[str, Any], other: Model | None = None) -> 
 
 def _no_program(why: str) -> SolveError:
     return SolveError.of("PS0614", f"there is no convex program to show: {why}")
+
+
+def _timed(document: dict[str, Any], begun: float) -> dict[str, Any]:
+    """The plan with the seconds that somebody waited for it: not those of one solver alone."""
+    from privspec.families.decision import sealed
+
+    remarks = document["remarks"]
+    solver = remarks["solver"] | {"seconds": perf_counter() - begun}
+    return sealed({**document, "remarks": remarks | {"solver": solver}})
 
 
 def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:

@@ -425,13 +425,14 @@ class Plan:
         plan, known = self._verified()
         return _explain(plan.document, reader, format, plan._model(known), _judgement(known))
 
-    def summary(self, width: int | None = None) -> str:
-        """The short table that `privspec solve` prints."""
+    def summary(self, width: int | None = None, waited: float | None = None) -> str:
+        """The short table that `privspec solve` prints; `waited`, the seconds until it was there, if they are known."""
         from privspec.explain.summary import _summary
 
         plan, known = self._verified()
         path = None if self.path is None else str(self.path)
-        return _summary(plan.document, width=width, path=path, model=plan._model(known), judgement=_judgement(known))
+        model, judged = plan._model(known), _judgement(known)
+        return _summary(plan.document, width=width, path=path, model=model, judgement=judged, waited=waited)
 
     def run(
         self,

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import re
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privspec import pipeline
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
@@ -26,6 +28,7 @@ from privspec.explain.summary import infeasible_text
 from privspec.families.decision import WITHDRAWN, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.manual import template_text
+from privspec.model.graph import Model
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
 
@@ -523,9 +526,24 @@ def test_an_infeasible_spec_is_a_plan_without_a_mechanism() -> None:
 @pytest.mark.parametrize("options", ["", AT_XY])
 def test_too_little_time(options: str) -> None:
     with pytest.raises(SolveError) as caught:
-        solve(request(series(48, options=options)), Settings(deadline=1e-9))
+        solve(request(series(48, options=options)), Settings(until=0.0))
     assert caught.value.exit_code == 5
     assert [d.code for d in caught.value.diagnostics] == ["PS0610"]
+
+
+def test_solved_in_is_what_one_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the time for reading a spec, not that of one solver alone."""
+    slept, usual = list[float](), pipeline.check
+
+    def slow(asked: Request) -> Model:
+        time.sleep(0.2)
+        slept.append(0.2)
+        return usual(asked)
+
+    monkeypatch.setattr(pipeline, "check", slow)
+    plan = solve(request(series(4)))
+    assert plan.document["remarks"]["solver"]["seconds"] >= sum(slept) > 0
+    assert "solved in 12 s" in plan.summary(200, waited=12.345)
 
 
 def test_a_plan_that_is_not_confirmed_is_not_given_out() -> None:

@@ -7,6 +7,7 @@ hundred times more: its threads wait for each other in busy loops. To start them
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,3 +111,38 @@ def fitting_threads(size: int) -> Iterator[None]:
 
     with threadpool_limits(limits=1 if size < LARGE else os.cpu_count(), user_api="blas"):
         yield
+
+
+class TimeOverError(BaseException):
+    """A time limit is over: no `except Exception` on the way goes on with something else."""
+
+
+AGAIN = 0.25
+"""Seconds until a process is told again that its time is over, should it have missed it."""
+
+
+@contextmanager
+def at_most(seconds: float | None) -> Iterator[None]:
+    """A time limit on whatever is done inside, also where nothing looks at a clock.
+
+    It waits for a library that is at work to return. Without POSIX timers there is no such limit.
+    Raises: SolveError PS0610.
+    """
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def over(_signal: int, _frame: object) -> None:
+        raise TimeOverError
+
+    before = signal.signal(signal.SIGALRM, over)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+        yield
+    except TimeOverError:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        why = f"no answer within the limits: {seconds:g} seconds are over"
+        raise SolveError.of("PS0610", why, help="allow more time with --time-limit") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -38,6 +38,8 @@ WORK, FEWEST = 4_000_000, 40
 """Entries of maps that are gone through for a prediction, and the least draws."""
 LARGEST = 2**22
 """Coordinates of the data up to which errors are predicted."""
+NEARBY = 0.02
+"""Share of a value within which it lies anywhere, where what is computed is rounded."""
 LISTED = 256
 """Entries of an output whose errors are told one by one."""
 
@@ -71,14 +73,26 @@ def predicted(
     aims = _computed(ours, known, public, moved=False)
     draws = min(draws, _fewer(ours, public))
     squares, counts = ({one.name: np.zeros(one.type.shape) for one in ours} for _ in range(2))
+    step, places = max((float(one.step or 0) for one in ours), default=0.0), np.random.default_rng(seed)
     for i in range(draws if ours else 0):
-        drawn = _computed(ours, {name: value + noise[name][i] for name, value in known.items()}, public)
+        if step:
+            true = {name: value + _beside(value, step, places) for name, value in known.items()}
+            aims = _computed(ours, true, public, moved=False)
+        else:
+            true = known
+        drawn = _computed(ours, {name: value + noise[name][i] for name, value in true.items()}, public)
         for name, value in drawn.items():
             finite = np.isfinite(value - aims[name])
             squares[name] += np.where(finite, value - aims[name], 0) ** 2
             counts[name] += finite
     told = [one.name for one in ours if np.all(counts[one.name])]
     return tuple(Predicted(name, np.sqrt(squares[name] / counts[name]), int(counts[name].min())) for name in told)
+
+
+def _beside(value: Array, step: float, random: np.random.Generator) -> Array:
+    """A little that data may have more: at round numbers alone nothing would be lost by rounding."""
+    more = np.maximum(step, NEARBY * np.abs(value)) * random.random(value.shape)
+    return np.floor(more) if np.array_equal(value, np.rint(value)) else more
 
 
 def _fewer(outputs: Sequence[Computed], public: Environment) -> int:

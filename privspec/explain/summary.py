@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.records import replace
 from privspec.core.rounding import LISTED, graded
 from privspec.explain.designs import summary_rows
 from privspec.explain.document import Because, Block, Note, Points, SpecLine, Status
@@ -208,16 +209,20 @@ def _summary(
     path: str | None = None,
     model: Model | None = None,
     judgement: Judgement | None = None,
+    waited: float | None = None,
 ) -> str:
     """The plan in brief: where the noise goes, the error, the guarantee, what binds and what is assumed.
 
     Args: width in characters (the terminal's if None); path the plan was written to, named in the last line; the plan's
-        model where the caller has it, for bounds that need it; what the kernel derived again in this run.
+        model where the caller has it, for bounds that need it; what the kernel derived again in this run; seconds that
+        the reader waited, its check among them, if they are known.
     Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
     """
     columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
     columns = max(30, min(columns, _WIDEST))
     found = facts(plan, model, judgement)
+    if waited is not None:
+        found = replace(found, solver=replace(found.solver, seconds=rounded(waited, 2)))
     parts = [
         _wrap(f"{found.name} · {found.title}" if found.title != found.name else found.name, columns),
         _wrap(status_words(found), columns),

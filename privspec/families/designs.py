@@ -14,7 +14,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass
 from privspec.families.decision import (
     ABOUT_BETTER_ONES,
     Infeasible,
@@ -183,8 +183,7 @@ class Designs:
                 outcomes.append(Unsolved(stated.refused, infeasible=False))
                 infeasible += _conflicts(design.at(values))
                 continue
-            rest = None if settings.deadline is None else settings.deadline - (perf_counter() - begun)
-            found = self._solved(design.at(values), stated.paid, replace(settings, deadline=rest))
+            found = self._solved(design.at(values), stated.paid, settings)
             least = None if isinstance(found, Solved) else _floor(stated)
             if isinstance(found, Infeasible):
                 infeasible.append(found)

@@ -7,6 +7,7 @@ of degree -1 in the squared budgets (notes/placement.md), so a sweep over epsilo
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -123,18 +124,33 @@ def _ratio(a: programs.Array, b: programs.Array) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to solve. `solver` "default" or "cvxpy"; `deadline` in seconds; `progress` as in `solvers.results`.
+    """How to solve. `solver` "default" or "cvxpy"; `progress` as in `solvers.results`.
 
-    `exact` False: only losses in doubles and witnesses are asked for, no plan.
+    `until`: when solvers stop, as perf_counter tells it. `exact` False: only losses in doubles and
+    witnesses are asked for, no plan.
     """
 
     solver: str = "default"
     tolerance: float = 2e-7
-    deadline: float | None = None
+    until: float | None = None
     progress: Callable[[int, float, float], None] | None = None
     alternatives: bool = True
     exact: bool = True
     cache: SolutionCache = field(default_factory=SolutionCache)
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds that are left for all that is still to be solved; None without a limit."""
+        return None if self.until is None else self.until - perf_counter()
+
+
+SOLVERS_SHARE = 0.8
+"""Of a time limit, for solvers that can stop with what they have: the rest is for exact figures and the check."""
+
+
+def stops_after(limit: float | None) -> float | None:
+    """When solvers stop so that a whole command keeps a limit in seconds, as perf_counter tells it."""
+    return None if limit is None else perf_counter() + SOLVERS_SHARE * limit
 
 
 class Family(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -213,6 +213,7 @@ class _Builder:
         blocks = graph.lay_out(nodes, self.source)
         computed = self._all_computed(apart, sources, labels)
         reader = self._requirement_reader(blocks)
+        losses.sequences = frozenset(chains)
         reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
@@ -226,7 +227,7 @@ class _Builder:
         parts = self.whole.components
         options = read_options(spec, scope, self.environment, self.domains, requirements, report, parts, blocks)
         report.raise_errors()
-        components = tuple(self._runs(part, nodes) for part in self.whole.components)
+        components = tuple(self._runs(part, nodes, apart) for part in self.whole.components)
         report.raise_errors()
         needs = definitions.dependencies.items()
         model = graph.Model(
@@ -338,7 +339,9 @@ class _Builder:
                     others = ((self.definitions.domains[name].span, "declared here"),)
                     self.report.error("PS0424", node.span, message, others=others)
 
-    def _runs(self, part: graph.Component, nodes: Mapping[str, graph.GraphNode]) -> graph.Component:
+    def _runs(
+        self, part: graph.Component, nodes: Mapping[str, graph.GraphNode], computed: Collection[str]
+    ) -> graph.Component:
         """How often a part is run, and on what condition."""
         times, condition = part.settings.get("times"), part.settings.get("only_if")
         count, output = 1, None
@@ -351,7 +354,11 @@ class _Builder:
                 self.report.error("PS0425", times.span, message)
         if isinstance(condition, syntax.Name):
             node = nodes.get(condition.id)
-            if node is None or node.kind is not VariableKind.OUTPUT or node.type.shape or not node.type.numeric:
+            if condition.id in computed:
+                message = f"{condition.id} is computed from what is released, and a condition is drawn itself"
+                hint = f"draw it: an output in 0..1 without `=`, with a term of the loss, in place of {condition.id}"
+                self.report.error("PS0425", condition.span, message, help=hint)
+            elif node is None or node.kind is not VariableKind.OUTPUT or node.type.shape or not node.type.numeric:
                 message = "a condition is an output that is one number; a part is run if what is released is not 0"
                 self.report.error("PS0425", condition.span, message)
             elif condition.id.startswith(f"{part.name}."):

@@ -174,6 +174,17 @@ class Computed:
         within = "" if self.domain is None else f", {word} {self.domain.describe()}"
         return f"{spell(self.written or self.expr)}{within}"
 
+    @property
+    def step(self) -> Fraction | None:
+        """What it is rounded to a multiple of, from the least value of its domain on; None where it is not."""
+        match self.domain:
+            case Grid(step=step):
+                return step
+            case IntegerRange():
+                return Fraction(1)
+            case _:
+                return None
+
     def value(self, released: Mapping[str, Any], public: Environment, *, moved: bool = True) -> Array:
         """Its value from released ones; not a number where there is none, as for a quotient by zero.
 
@@ -188,7 +199,7 @@ class Computed:
             return np.full(self.type.shape, np.nan)
         if self.domain is not None and moved:
             low, high = self.domain.bounds
-            step = {Grid: getattr(self.domain, "step", 1), IntegerRange: 1}.get(type(self.domain))
+            step = self.step
             if step is not None and low is not None:
                 found = np.rint((found - float(low)) / float(step)) * float(step) + float(low)
             found = np.clip(found, None if low is None else float(low), None if high is None else float(high))

@@ -96,6 +96,8 @@ class LossReader:
     definitions: Definitions
     domains: Mapping[str, Domain]
     modelled: dict[str, DataModel] = field(default_factory=dict)
+    sequences: frozenset[str] = frozenset()
+    """Inputs with laws of their entries, one given others."""
 
     # -- data models
 
@@ -359,7 +361,12 @@ class LossReader:
         inside = text[text.find("[") + 1 : text.rfind("]")].strip() if "[" in text else "..."
         message = f"this average depends on {name}, for which there is no data model"
         hint = f"write worst[ {inside} ] for the largest over all {name}, or add a model such as {name} ~ uniform"
-        others = ((self.scope[name].span, "no data model for it"),)
+        others: tuple[tuple[Span, str], ...] = ((self.scope[name].span, "no data model for it"),)
+        if name in self.sequences:
+            message = f"this average depends on {name}, and the laws of its entries are for `given the model` alone"
+            drawn = [n for n in names_used(over.body) if n in self.scope.of("output") and n in self.domains]
+            hint = f"compare a number that noise is added to: output {drawn[0] if drawn else 'O'}, without a domain"
+            others = ()
         self.report.error("PS0401", over.span, message, others=others, help=hint)
 
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:

@@ -64,8 +64,7 @@ class _Statistics:
         for line in (*spec.accuracy, *spec.background, *spec.options):
             for node in every(line, syntax.Call):
                 if self._about(node):
-                    message = f"solve computes the {node.function} of a column in the loss alone"
-                    raise Failure("PS0501", node.span, message, help="write E[ (m - ...)^2 ] there, with m an output")
+                    raise self._beside_loss(node)
         if spec.loss is None:
             return spec
         loss = self._changed(spec.loss)
@@ -80,6 +79,17 @@ class _Statistics:
             raise Failure("PS0530", call.span, text, help=hint)
         variables = [new for one in spec.variables for new in self.added.get(one.target.name, [one])]
         return replace(spec, variables=tuple(variables), loss=loss)  # type: ignore[arg-type]
+
+    def _beside_loss(self, node: syntax.Call) -> Failure:
+        """A statistic where only linear answers stand."""
+        how, records = function_of(node).of_sums, self.tables[self._about(node) or ""].records
+        text = f"solve computes the {node.function} of a column in the loss alone"
+        hint = "write E[ (m - ...)^2 ] there, with m an output"
+        if how is not None and how.linear_in is not None and len(node.arguments) == 1:
+            text = f"a {node.function} is linear where the number of records is public; elsewhere it stands in the loss"
+            size = "" if records else ", and declare how many: table(...)^1000"
+            hint = f"protect them by `replacing one record`{size}; or ask for the accuracy of a sum and a count"
+        return Failure("PS0501", node.span, text, help=hint)
 
     def counted(self) -> syntax.Spec:
         """The spec with counts in place of statistics, once what is wrong with one is told."""
@@ -144,7 +154,7 @@ class _Statistics:
             return with_children(node, change)
 
         loss = None if spec.loss is None else change(spec.loss)
-        return replace(spec, loss=loss)  # type: ignore[arg-type]
+        return replace(spec, loss=loss, accuracy=tuple(map(change, spec.accuracy)))  # type: ignore[arg-type]
 
     def _changed(self, node: syntax.Node) -> syntax.Node:
         """An average of a squared error of a statistic as one of squared errors of sums; others as they are."""

@@ -344,7 +344,9 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
     except Refused as why:
         columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
         hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"
-        text = f"what is cut cannot be predicted: the plan {str(why).partition(' ')[2]}"
+        if not held.whole:  # no law of numbers in an interval says how they count
+            hint = "leave this law out, and say how many records of a person are kept, as in `at most 4 records`"
+        text = f"what is cut cannot be predicted: the plan {why}"
         raise Failure("PS0531", law.span, text, help=None if found.cells else hint) from why
 
 

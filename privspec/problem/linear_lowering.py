@@ -19,6 +19,7 @@ from privspec.core.sparse import Array, Matrix, SparseMatrix, beside, sparse_of
 from privspec.kernel.core.linear import ExchangeableUnits
 from privspec.kernel.worth.traces import variance_of_size_up, variance_up
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model, once_at_any_amount
 from privspec.model.reports import Failure
@@ -356,6 +357,10 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
 def _unpriced(model: Model, name: str, part: str) -> SpecError:
     text = f"the loss does not mention{part} {name}, so any noise would do for it"
     hint = f"add a term for {name} to the loss, or do not release it"
+    if (value := model.nodes[name].definition) is not None:
+        error = f"({name} - {spell(value)})^2" if not model.nodes[name].type.shape else f"||{name} - {spell(value)}||^2"
+        hint = f"nothing that is computed from the data is released exactly: add E[ {error} ] to the loss, "
+        hint += f"and {name} to a line of privacy"
     return SpecError.at(
         model.source, model.nodes[name].span, "PS0506", text, label="released, but its error costs nothing", help=hint
     )

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import wraps
-from math import prod
+from itertools import product
+from math import floor, prod, sqrt
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE, PURE_MEASURES, ZERO_CONCENTRATED
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
@@ -185,9 +186,12 @@ FINITE = "they are computed where inputs and outputs have finitely many values, 
 
 def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
     for choice in model.choices:
+        reason = "nothing can be left to `choose`"
+        if model.components:
+            reason = "what a part spends is chosen where it shares a line with other parts, or is run several times"
         yield (
             choice.span,
-            f"a value for {choice.name} here: nothing can be left to `choose`",
+            f"a value for {choice.name} here: {reason}",
             f"give {choice.name} a value under `parameters:`; privspec sweep SPEC --over compares many",
         )
     for node in model.outputs:
@@ -364,27 +368,46 @@ def _weakness(measure: AskedMeasure) -> tuple[Fraction, ...]:
     return tuple(measure.amounts.values())
 
 
+WIDEST = 200
+"""Characters up to which a suggestion lists values."""
+
+
+def _concentrated_beside_pure(model: Model) -> list[Requirement]:
+    """Lines of zCDP, where another line asks for pure epsilon: noise of each kind keeps the other's badly."""
+    asked = [(line, line.measure.common) for line in model.requirements]
+    pure = any(common in PURE_MEASURES for _, common in asked)
+    return [line for line, common in asked if pure and common is ZERO_CONCENTRATED]
+
+
 def refuse_missing(model: Model) -> NoReturn:
     """Say that no mechanism known fits the requirements as the options stand.
 
     Raises: SpecError PS0501.
     """
-    hint = f"leave `noise family` and `noise at` out, or ask for another measure, such as {APPROXIMATE.name}"
+    text = "solve knows no mechanism for these requirements"
+    hint = f"ask for another measure, such as {APPROXIMATE.name}"
+    if model.families or model.noise_at is not None:
+        text, hint = f"{text} and options", f"leave `noise family` and `noise at` out, or {hint}"
+    for line in _concentrated_beside_pure(model):
+        amount = line.measure.amounts["rho"]
+        epsilon = Fraction(floor(sqrt(2 * amount) * 10**4), 10**4)
+        text = f"solve knows no noise for lines of pure epsilon and of {ZERO_CONCENTRATED.word} together"
+        hint = f"{show(epsilon)}-{PURE.word} in place of {show(amount)}-{ZERO_CONCENTRATED.word} asks for more"
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]
-        if own.index and model.trust.alone and block.one_record and len(columns) == 1:
+        if not (own.index and model.trust.alone and block.one_record):
+            continue
+        text = f"solve finds noise that each {own.index} adds to counts for few of them only"
+        if len(columns) == 1:
             name, values = columns[0][0], columns[0][1].describe()
             hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
             hint += f"histogram({name}): the best reports are found"
+        elif all(one.size for _, one in columns):
+            words = ", ".join("_".join(show(v) for v in some) for some in product(*(d.elements() for _, d in columns)))
+            if len(words) < WIDEST:
+                hint = f"hold the columns as one value: `input {own.name}[{own.index}] in {{{words}}}`"
+                hint += f" and histogram({own.name}): the best reports are found"
     spans = model.family_spans or tuple(r.span for r in model.requirements)
     labels = tuple(Label(span) for span in spans)
-    raise SpecError(
-        Diagnostic(
-            "PS0501",
-            "solve knows no mechanism for these requirements and options",
-            labels,
-            help=hint,
-            source=model.source,
-        )
-    )
+    raise SpecError(Diagnostic("PS0501", text, labels, help=hint, source=model.source))

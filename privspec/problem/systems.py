@@ -25,6 +25,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel, ReplacingVoter
+from privspec.model.observers import looks
 from privspec.model.reports import Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
@@ -180,12 +181,13 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
-    outputs do, and finite ones of the same input, but not those whose share of a line is to be seen.
+    outputs do, and finite ones of the same input that a line joins, but not those whose share of a line is to be seen.
     """
     runs = [part for part in model.components if not part.plain]
     if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
-    if not (chosen_shares(model) or runs or _own_views(model) or mixed(model) or _of_several_kinds(model)):
+    shared = chosen_shares(model) or runs or _own_views(model) or mixed(model)
+    if not (shared or _of_several_kinds(model) or _joined_by_no_line(model)):
         return ()
     groups = _groups(model)
     if len(groups) < 2 and not runs and not mixed(model):
@@ -235,12 +237,26 @@ def _of_several_kinds(model: Model) -> bool:
     return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model) or counted)
 
 
+def _joined_by_no_line(model: Model) -> bool:
+    """Whether some finite outputs can be drawn apart from others with no more loss: no line and no term has both.
+
+    The best laws of each then meet all that is asked of both together. A table of both is larger, and whoever sees both
+    may learn far more from it than the lines add up to. An output that no line names is drawn with the others.
+    """
+    if not finite(model) or any(look.unnamed for look in looks(model)):
+        return False
+    seen = [set(model.exposed(line)) for line in model.requirements]
+    return len(_joined([*_groups(model), *seen])) > 1
+
+
 def _one_problem(one: Part, other: Part) -> bool:
     """Whether a family takes both parts better together than apart."""
     if one.family != other.family or one.model.trust != other.model.trust:
         return False
+    if one.family.together == "always":
+        return True
     inputs = {node.name for node in one.model.inputs} & {node.name for node in other.model.inputs}
-    return one.family.together == "always" or (one.family.together == "same input" and bool(inputs))
+    return one.family.together == "same input" and bool(inputs) and bool({*one.lines} & {*other.lines})
 
 
 def restricted(model: Model, outputs: tuple[str, ...], shares: Mapping[int, syntax.Requirement] | None = None) -> Model:

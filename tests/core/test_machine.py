@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from privspec.core import machine
 from privspec.core.diagnostics import SolveError
+from privspec.core.machine import at_most
 
 
 @pytest.fixture
@@ -51,3 +53,20 @@ def test_too_much_is_refused() -> None:
     machine.refuse_without_memory(2e9, 2e9, "2 numbers")
     with pytest.raises(SolveError, match=r"PS0705: 2 numbers take some 2\.5 GB, and 1\.2 MB are free"):
         machine.refuse_without_memory(2.5e9, 1.2e6, "2 numbers")
+
+
+def test_a_time_limit_holds_where_nothing_looks_at_a_clock() -> None:
+    """An error that a search would take for a reason to try something else does not end it late."""
+    begun = time.perf_counter()
+    with pytest.raises(SolveError, match=r"PS0610: no answer within the limits: 0\.05 seconds are over"), at_most(0.05):
+        while True:
+            try:
+                time.sleep(5)
+            except Exception:  # noqa: BLE001 - as whoever tries many ways would
+                continue
+    assert time.perf_counter() - begun < 4
+    with at_most(0.05):
+        pass
+    time.sleep(0.1)
+    with at_most(None):
+        pass

@@ -125,6 +125,14 @@ def _likelihood(counts: Array, law: Array) -> float:
     return float((counts[counts > 0] * np.log(law[counts > 0])).sum())
 
 
+@pytest.mark.parametrize("people", [20, 400, 100_000])
+def test_an_inversion_that_is_a_law_is_what_the_update_finds(people: int) -> None:
+    """It leads to the reports as they are, so that none is likelier; 7 of 10 is not .699."""
+    channel = Channel.of([[0.6, 0.4], [0.4, 0.6]])
+    counts = np.array([[0.54 * people, 0.46 * people]])
+    assert ESTIMATORS["ibu"].shares(channel, counts) == pytest.approx(np.array([[0.7, 0.3]]), abs=1e-9)
+
+
 def test_the_update_agrees_with_a_general_solver() -> None:
     channel = random_channel(4, 6, seed=2)
     counts = np.array([30.0, 5, 0, 12, 40, 13])

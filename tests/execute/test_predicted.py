@@ -96,3 +96,21 @@ def test_the_prediction_at_real_data_is_what_releases_show(tmp_path: Path) -> No
     squares = np.array(apart) ** 2
     error = squares.std(axis=0) / np.sqrt(len(squares))
     assert np.all(np.abs(squares.mean(axis=0) - said.errors**2) <= 5 * error)
+
+
+def test_what_rounding_loses_is_no_accident_of_made_up_data() -> None:
+    """Half of 1,000 records lie on a multiple of ten; counts are mostly beside one."""
+    text = """
+variables:
+  input people in table(sex in {F, M})
+  output women
+  output shown in grid(0, 10000, 10) = women
+loss: E[ (women - count(people, sex = F))^2 ]
+privacy: women is (1, 1e-9)-DP wrt people, adding or removing one record
+"""
+    plan = Problem(text).solve()
+    (found,) = predicted_of_model(mechanism_of(plan.document), plan.model())
+    true, noise = np.random.default_rng(1).integers(4000, 5000, 20_000), mechanism_of(plan.document).errors(20_000, 4)
+    off = np.rint((true + noise["women"]) / 10) * 10 - true
+    assert found.whole == pytest.approx(np.sqrt(np.mean(off**2)), rel=0.1)
+    assert found.whole > 3

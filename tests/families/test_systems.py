@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privspec.api import Problem
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.families.decision import sealed
@@ -457,3 +458,33 @@ def test_gaussian_sums_a_table_and_a_vote_beside_a_thousand_splits() -> None:
         amounts = lines.scaled(kinds, [float(one) for one in own * np.exp(random.normal(0, 0.5, 3))])
         loss = sum(at(float(amount)) for at, amount in zip(fitted, amounts, strict=True))
         assert loss >= plan.loss.value * (1 - 1e-4)
+
+
+WINNERS = """spec winners
+parties: voter in 1..{voters}
+variables:
+  input vote[voter] in {{a, b, c}}
+  output O
+  output P
+loss: worst[ mismatch(O, plurality(vote)) ] + worst[ mismatch(P, plurality(vote)) ]
+privacy:
+  O is 1-DP wrt vote, replacing one voter{press}
+  P is 2-DP wrt vote, replacing one voter{office}
+"""
+
+
+def test_finite_outputs_that_no_line_joins_are_drawn_apart() -> None:
+    """Each has the least loss that it has alone, at any number of voters; who sees both learns what lines add up to."""
+    said = {"press": ", seen by press", "office": ", seen by office"}
+    large = Problem(WINNERS.format(voters=100, **said)).solve()
+    e = np.e
+    assert large.status == "optimal"
+    assert large.loss.value == pytest.approx(2 / (e + 2) + 2 / (e**2 + 2), rel=1e-6)
+    small = Problem(WINNERS.format(voters=5, press="", office="")).solve()
+    assert small.loss.value == pytest.approx(large.loss.value, rel=1e-6)
+    assert [one["bound"]["epsilon"] for one in small.document["exposures"]] == ["3"]
+    assert "2 parts" in small.summary(200)
+    both = "\n  (O, P) is 2.5-DP wrt vote, replacing one voter"
+    joined = Problem(WINNERS.format(voters=5, press="", office=both)).solve()
+    assert "drawn jointly" in joined.summary(200)
+    assert joined.loss.value >= small.loss.value - 1e-9

@@ -9,10 +9,12 @@ make it crawl, so the exponent of g is raised while L grows and lowered when it 
 Salakhutdinov & Roweis 2003); a step that would lower L is replaced by the plain update. Fixed points are the same.
 
 Stopping: L is concave and sum_x p_x g_x = 1, so no law has a log-likelihood above L(p) + n (max_x g_x - 1), the duality
-gap of Frank and Wolfe. A gap of 0.01 means that the law found is at most 1 % less likely than the best one.
+gap of Frank and Wolfe. A gap of 0.01 means that the law found is at most 1 % less likely than the best one; shares may
+then still be off by a tenth of their spread.
 
-The start has full support: a share that starts at 0 stays 0. The lecture says that the fixed point and the law of
-greatest likelihood are unique where C is invertible; they need not be when some reports never occur
+Where matrix inversion gives a law, it leads to the very shares of the reports, and no law is likelier: it is the start.
+The start has full support elsewhere: a share that starts at 0 stays 0. The lecture says that the fixed point and the
+law of greatest likelihood are unique where C is invertible; they need not be when some reports never occur
 (`Channel.unique_maximum`), and the answer then depends on the start.
 """
 
@@ -121,7 +123,7 @@ _LOG_RANGE = 50.0
 class Limits:
     """When the update stops: at a `gap` in log-likelihood, or after so many steps."""
 
-    gap: float = 0.01
+    gap: float = 1e-6
     steps: int = 50_000
 
 
@@ -140,16 +142,19 @@ class Updated:
     steps: int
 
 
-def bayesian_update(matrix: Array, counts: Array, limits: Limits = FINE) -> Updated:
+def bayesian_update(matrix: Array, counts: Array, limits: Limits = FINE, start: Array | None = None) -> Updated:
     """Laws of greatest likelihood, up to the limits.
 
     Args: matrix (values, reports); counts (runs, reports), at least one report in each run, and none that no value
-        can lead to.
+        can lead to; start (runs, values), taken where it is a law that leads to all reports: else the uniform law.
     """
     occurred = counts.sum(axis=0) > 0
     table = matrix[:, occurred]
     people = counts.sum(axis=1)
     shares = np.full((len(counts), len(matrix)), 1 / len(matrix))
+    if start is not None:
+        laws = (start > 0).all(axis=1)
+        shares[laws] = start[laws] / start[laws].sum(axis=1, keepdims=True)
     gaps = np.full(len(counts), np.inf)
     active = np.arange(len(counts))
     state = _State.start(table, counts[:, occurred] / people[:, None], shares)
@@ -266,13 +271,18 @@ def project(points: Array) -> Array:
 
 
 def update(channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-    """Iterative Bayesian update: from the uniform law to within the limits of the greatest likelihood."""
-    return bayesian_update(channel.matrix, counts, limits).shares
+    """Iterative Bayesian update, to within the limits of the greatest likelihood."""
+    return _updated(channel, counts, limits).shares
+
+
+def _updated(channel: Channel, counts: Array, limits: Limits) -> Updated:
+    """The update from the matrix inversion, where it is a law, or from the uniform law."""
+    return bayesian_update(channel.matrix, counts, limits, inverse(channel, counts) if channel.identified else None)
 
 
 def _of_update(channel: Channel, counts: Array) -> Iterator[str]:
     """Whether the steps sufficed, and whether the maximum is unique."""
-    found = bayesian_update(channel.matrix, counts[None, :])
+    found = _updated(channel, counts[None, :], FINE)
     if not found.converged.all():
         gap = f"{found.gap.max():.2g}"
         yield f"stopped after {found.steps} steps: the log-likelihood is at most {gap} below its maximum"

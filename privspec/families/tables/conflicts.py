@@ -157,7 +157,7 @@ class Trials:
         try:
             each = work(to_program(TableSystem(problem)).program)
             self._charge(each)
-            quiet = replace(self.settings, alternatives=False, progress=None, deadline=self.watch.left)
+            quiet = replace(self.settings, alternatives=False, progress=None)
             loss, rounds = self.again(self.model, problem, quiet)
         except OutOfTimeError:
             raise

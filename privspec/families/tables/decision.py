@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass
 from privspec.families.decision import Infeasible, conflict_line, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.system import (
@@ -35,7 +35,7 @@ from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
 from privspec.problem.elaborate import Problem
 from privspec.problem.table_forms import laws_of
-from privspec.solvers.programs import Array, SolverError, Watch
+from privspec.solvers.programs import Array, SolverError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -425,10 +425,8 @@ def _conflict(
 
 
 def _linear(model: Model, system: TableSystem, settings: Settings) -> SolvedTable | Infeasible:
-    watch = Watch(settings.deadline)
     lowered = to_program(system)
-    # of large tables it takes time to say what is to be solved
-    found = target_itself(system, lowered) or solved(lowered, replace(settings, deadline=watch.left))
+    found = target_itself(system, lowered) or solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         return _conflict(model, system, lowered, found, settings)
     if settings.exact:

@@ -1,0 +1,216 @@
+"""Messages that once were false or led nowhere: what they say now, and that what they advise does solve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+
+PLACES = """\
+variables:
+  input people in table(age in 0..4, sex in {F, M})
+  output ages
+  output sexes
+loss: E[ ||ages - histogram(people, by = {age})||^2 ] + E[ ||sexes - histogram(people, by = {sex})||^2 ]
+privacy:
+  sexes is 0.5-DP wrt people, adding or removing one record, seen by press
+  (ages, sexes) is 0.5-zCDP wrt people, adding or removing one record, seen by office
+"""
+ROWS = """\
+parties: guest in 1..500
+variables:
+  input row[guest] in table(age in {old, young}, sex in {F, M})^1
+  output H
+loss: E[ ||H - histogram(row)||^2 ]
+privacy: H is 2-LDP wrt row
+"""
+GATE = """\
+components:
+  few = spec("gate.priv", x = x, e = 0.5)
+  all = spec("gate.priv", x = x, e = 0.5, only_if = few.big)
+variables:
+  input x in [0, 1]^4
+loss: few.loss + all.loss
+privacy: (few.O, few.big, all.O, all.big) is 1-DP wrt x, replacing one entry
+"""
+GATED = """\
+parameters: e = 1
+variables:
+  input x in [0, 1]^4
+  output O
+  output big in 0..1 = O - 2
+loss: E[ (O - sum(x))^2 ]
+privacy: O is e-DP wrt x, replacing one entry
+"""
+SPENT = """\
+components:
+  part = spec("part.priv", x = x, r = r1)
+variables:
+  input x in [0, 1]^4
+  choose r1 in [0, inf)
+loss: part.loss
+privacy: part.O is (1, 1e-6)-DP wrt x, replacing one entry
+"""
+SPENDS = """\
+parameters: r = 1
+variables:
+  input x in [0, 1]^4
+  output O
+loss: E[ ||O - x||^2 ]
+privacy: O is r-zCDP wrt x, replacing one entry
+"""
+CUT = """\
+parties: person in 1..100
+variables:
+  input visits in table(person in id, district in {n, s}, spent in [0, 10])
+  choose k in 1..3
+  output O
+background:
+  count(visits, by = {person}) ~ poisson(2)
+  visits.district ~ uniform
+loss: E[ ||O - sum(visits.spent, by = {district})||^2 ]
+privacy: O is (1, 1e-6)-DP wrt visits, adding or removing one person with at most k records
+"""
+TOTAL = """\
+variables:
+  input people in table(age in {y, m, o})
+  output total = count(people)
+  output H
+loss: E[ ||H - histogram(people)||^2 ]
+privacy: H is 1-DP wrt people, replacing one record
+"""
+STEPS = """\
+parameters: t = [[0.9, 0.1], [0.2, 0.8]]
+variables:
+  input x in {0, 1}^4
+  output z in 0..4
+background:
+  x[1] ~ categorical([0.5, 0.5])
+  x[i] ~ categorical(t[x[i-1]])
+loss: E[ (z - sum(x))^2 ]
+privacy: z is 1-DP wrt x, replacing one entry, given the model
+"""
+MEAN = """\
+variables:
+  input people in table(pay in [0, 10])^100
+  output m
+loss: E[ (m - mean(people.pay))^2 ]
+accuracy: |m - mean(people.pay)| <= 1 with probability 0.95
+privacy: m is 1-DP wrt people, adding or removing one record
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "said", "hint", "change"),
+    [
+        pytest.param(
+            PLACES,
+            {},
+            "for lines of pure epsilon and of zCDP together",
+            "1-DP in place of 0.5-zCDP",
+            [("0.5-zCDP", "1-DP")],
+            id="two measures",
+        ),
+        pytest.param(
+            ROWS,
+            {},
+            "adds to counts for few of them only",
+            "`input row[guest] in {old_F, old_M, young_F, young_M}` and histogram(row)",
+            [("table(age in {old, young}, sex in {F, M})^1", "{old_F, old_M, young_F, young_M}")],
+            id="two columns of one person",
+        ),
+        pytest.param(
+            GATE, {"gate.priv": GATED}, "few.big is computed from what is released", "an output in 0..1", [], id="gate"
+        ),
+        pytest.param(
+            SPENT,
+            {"part.priv": SPENDS},
+            "where it shares a line with other parts, or is run several times",
+            "give r1 a value",
+            [],
+            id="a part alone",
+        ),
+        pytest.param(
+            CUT,
+            {},
+            "the plan does not say where records lie",
+            "at most 4 records",
+            [
+                ("  choose k in 1..3\n", ""),
+                ("at most k", "at most 4"),
+                ("  count(visits, by = {person}) ~ poisson(2)\n", ""),
+            ],
+            id="a law of records",
+        ),
+        pytest.param(
+            TOTAL,
+            {},
+            "the loss does not mention total",
+            "released exactly: add E[ (total - count(people))^2 ] to the loss, and total to a line of privacy",
+            [("loss: ", "loss: E[ (total - count(people))^2 ] + "), ("H is 1-DP", "(total, H) is 1-DP")],
+            id="an exact total",
+        ),
+        pytest.param(
+            STEPS,
+            {},
+            "for `given the model` alone",
+            "output z, without a domain",
+            [("z in 0..4", "z")],
+            id="a sequence",
+        ),
+        pytest.param(
+            MEAN,
+            {},
+            "a mean is linear where the number of records is public",
+            "`replacing one record`",
+            [("adding or removing", "replacing")],
+            id="a mean",
+        ),
+    ],
+)
+def test_what_is_said_is_true_and_what_is_advised_solves(
+    text: str, files: dict[str, str], said: str, hint: str, change: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    for name, inside in files.items():
+        (tmp_path / name).write_text(inside, "utf-8")
+    with pytest.raises(SpecError) as caught:
+        Problem(text, {}, base=tmp_path).solve()
+    (found,) = caught.value.diagnostics
+    assert said in found.message
+    assert hint in (found.help or "")
+    for old, new in change:
+        assert old in text
+        text = text.replace(old, new)
+    if change:
+        assert Problem(text, {}, base=tmp_path).solve().verify().ok
+
+
+@pytest.mark.parametrize(
+    ("answers", "line"),
+    [
+        ("prefix_sums(x)", "(O[6] - sum(x))^2"),
+        ("prefix_sums(x)", "(O[6] - O[5] - x[6])^2"),
+        ("range_sums(x)", "(O[1] - x[1])^2"),
+        ("A @ x", "(O[2] - 2 * sum(x))^2"),
+    ],
+)
+def test_an_accuracy_line_says_what_an_answer_is_in_any_words(answers: str, line: str) -> None:
+    """`sum(x)` is what the last of the prefix sums is: only noise is left, and no data model is asked for."""
+    text = f"""\
+parameters: A = [[1, 0, 0, 0, 0, 0], [2, 2, 2, 2, 2, 2]]
+variables:
+  input x in [0, 1]^6
+  output O
+loss: E[ ||O - {answers}||^2 ]
+accuracy: E[ {line} ] <= {{bound}}
+privacy: O is 1-GDP wrt x, replacing one entry
+"""
+    loose, tight = (Problem(text.format(bound=bound)).solve() for bound in (1000, 8))
+    assert loose.status == tight.status == "optimal"
+    assert loose.loss.value <= tight.loss.value
+    assert tight.document["accuracy"][0]["value"] <= 8 * (1 + 1e-6)
+    with pytest.raises(SpecError, match="PS0401"):
+        Problem(text.format(bound=8).replace(" ] <= 8", " + x[2] ] <= 8")).solve()
