@@ -7,7 +7,7 @@ know no other form; what the author wrote stays the text of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import Any
@@ -210,6 +210,7 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
     What no question looks at is not read: cells that would count the same are one.
     """
     asked = {name: {column: _Asked() for column in table.names} for name, table in tables.items()}
+    products: dict[str, list[list[str]]] = {name: [] for name in tables}
     alone = dict.fromkeys(tables, 0)  # how often a table stands elsewhere than first in a call
     for node in walk(spec) if tables else ():
         match node:
@@ -224,8 +225,10 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 for column, one in own.items():
                     one.listed += [_listed(held.value) for held in conditions if held.name == column]
                     one.added = one.added or column in factors
-                    one.every = one.every or column in every or (len(factors) > 1 and column in factors)
+                    one.every = one.every or column in every
                     one.used = True
+                if len(factors) > 1:
+                    products[name].append(factors)
                 alone[name] -= 1
             case syntax.Attribute(base=syntax.Name(id=name), name=column) if name in tables and column in asked[name]:
                 alone[name] -= 1  # the law of a column, which no question need look at
@@ -234,6 +237,8 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 alone[name] += 1
     found = {}
     for name, table in tables.items():
+        for column in _not_linear(table, products[name]):
+            asked[name][column].every = True
         # records are counted by some column where any would do: rather one of values than of numbers
         some = next((column for column, domain in table.attributes if not measured(domain)), table.names[0])
         used = [column for column, one in asked[name].items() if one.used] or [some]
@@ -244,6 +249,18 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 told = [(o, asked[name][o].told_apart(domain, many=many)) for o, domain in domains]
                 found[name] = replace(table, attributes=tuple(told))
     return found
+
+
+def _not_linear(table: Table, products: list[list[str]]) -> Iterator[str]:
+    """The columns whose values products tell apart one by one: all but one in each, the one of most values."""
+    linear = [column for column, domain in table.attributes if measured(domain)]
+    for column, _ in sorted(table.attributes, key=lambda one: -(one[1].size or 0)):
+        own = [set(factors) for factors in products if column in factors]
+        twice = any(factors.count(column) > 1 for factors in products)
+        if twice or any(some & {*linear} - {column} for some in own):
+            yield column
+        elif own:
+            linear.append(column)
 
 
 @dataclass(slots=True)

@@ -359,8 +359,9 @@ def _unpriced(model: Model, name: str, part: str) -> SpecError:
     hint = f"add a term for {name} to the loss, or do not release it"
     if (value := model.nodes[name].definition) is not None:
         error = f"({name} - {spell(value)})^2" if not model.nodes[name].type.shape else f"||{name} - {spell(value)}||^2"
-        hint = f"nothing that is computed from the data is released exactly: add E[ {error} ] to the loss, "
-        hint += f"and {name} to a line of privacy"
+        hint = f"nothing that is computed from the data is released exactly: add E[ {error} ] to the loss"
+        if not any(name in line.outputs for line in model.requirements):
+            hint += f", and {name} to a line of privacy"
     return SpecError.at(
         model.source, model.nodes[name].span, "PS0506", text, label="released, but its error costs nothing", help=hint
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
@@ -22,14 +23,14 @@ from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
 from privspec.model.build import build
 from privspec.model.domains import Interval
-from privspec.model.graph import Component, Model, once
+from privspec.model.graph import Component, GraphNode, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel, ReplacingVoter
 from privspec.model.observers import looks
-from privspec.model.reports import Unsupported, listing, refuse_all
+from privspec.model.reports import Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
-from privspec.model.worlds import finite
+from privspec.model.worlds import finite, worlds
 from privspec.problem.frequencies import counts_parties
 from privspec.problem.frequencies import reads as counts
 from privspec.problem.selection import reads as selects
@@ -187,7 +188,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
     shared = chosen_shares(model) or runs or _own_views(model) or mixed(model)
-    if not (shared or _of_several_kinds(model) or _joined_by_no_line(model)):
+    if not (shared or _of_several_kinds(model) or _drawn_apart(model)):
         return ()
     groups = _groups(model)
     if len(groups) < 2 and not runs and not mixed(model):
@@ -237,8 +238,8 @@ def _of_several_kinds(model: Model) -> bool:
     return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model) or counted)
 
 
-def _joined_by_no_line(model: Model) -> bool:
-    """Whether some finite outputs can be drawn apart from others with no more loss: no line and no term has both.
+def _drawn_apart(model: Model) -> bool:
+    """Whether some finite outputs are drawn apart from others: no line and no term has both, or both are too large.
 
     The best laws of each then meet all that is asked of both together. A table of both is larger, and whoever sees both
     may learn far more from it than the lines add up to. An output that no line names is drawn with the others.
@@ -246,7 +247,20 @@ def _joined_by_no_line(model: Model) -> bool:
     if not finite(model) or any(look.unnamed for look in looks(model)):
         return False
     seen = [set(model.exposed(line)) for line in model.requirements]
-    return len(_joined([*_groups(model), *seen])) > 1
+    return len(_joined([*_groups(model), *seen])) > 1 or _too_large(model, model.outputs)
+
+
+LARGEST_TABLE = 20_000
+"""Probabilities of a table of several outputs up to which they are drawn together."""
+
+
+def _too_large(model: Model, outputs: Iterable[GraphNode]) -> bool:
+    """Whether a table of some outputs has too many probabilities to be searched for."""
+    answers = prod(node.domain.size or 1 for node in outputs if node.domain is not None)
+    try:
+        return len(worlds(model).rows) * answers > LARGEST_TABLE
+    except Failure:
+        return True
 
 
 def _one_problem(one: Part, other: Part) -> bool:
@@ -256,7 +270,9 @@ def _one_problem(one: Part, other: Part) -> bool:
     if one.family.together == "always":
         return True
     inputs = {node.name for node in one.model.inputs} & {node.name for node in other.model.inputs}
-    return one.family.together == "same input" and bool(inputs) and bool({*one.lines} & {*other.lines})
+    if one.family.together != "same input" or not inputs or not {*one.lines} & {*other.lines}:
+        return False
+    return not _too_large(one.model, (*one.model.outputs, *other.model.outputs))
 
 
 def restricted(model: Model, outputs: tuple[str, ...], shares: Mapping[int, syntax.Requirement] | None = None) -> Model:

@@ -487,4 +487,8 @@ def test_finite_outputs_that_no_line_joins_are_drawn_apart() -> None:
     both = "\n  (O, P) is 2.5-DP wrt vote, replacing one voter"
     joined = Problem(WINNERS.format(voters=5, press="", office=both)).solve()
     assert "drawn jointly" in joined.summary(200)
+    # a table of both has 5,151 rows and 9 columns: each takes its share of the line
+    apart = Problem(WINNERS.format(voters=100, press="", office=both)).solve()
+    assert "2 parts" in apart.summary(200)
+    assert small.loss.value < apart.loss.value < 2 * 2 / (e + 2)
     assert joined.loss.value >= small.loss.value - 1e-9

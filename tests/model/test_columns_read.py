@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from privspec.core.spans import Source
+from privspec.model import conditions
 from privspec.model.build import load_model
+from privspec.model.domains import Between
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 
@@ -67,3 +69,34 @@ def test_a_parameter_may_be_read_from_a_file(tmp_path: Path) -> None:
     plan = solve(Request(Source("a.priv", text), base=tmp_path))
     (tmp_path / "a.csv").unlink()
     assert plan.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("question", "ends"),
+    [
+        ("sum(people.a * people.b)", {"b"}),
+        ("sum(people.a * people.a)", set()),
+        ("regression(people.b, on = {a})", {"b"}),
+    ],
+)
+def test_of_many_cells_a_column_that_products_have_once_is_held_by_its_ends(
+    question: str, ends: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is linear in a number moves most at one of its ends: the noise is the same, the table far smaller."""
+    text = f"""variables:
+  input people in table(a in 0..4, b in 0..6)^50
+  output O
+loss: E[ ||O - {question}||^2 ]
+privacy: O is (1, 1e-6)-DP wrt people, replacing one record
+"""
+    whole = solve(Request(Source("a.priv", text)))
+    monkeypatch.setattr(conditions, "MANY", 0)
+    few = solve(Request(Source("a.priv", text)))
+    assert few.verify().ok
+    (block,) = few.model().blocks
+    assert {name for name, domain in block.schema or () if isinstance(domain, Between)} == ends
+    assert few.loss.value == pytest.approx(whole.loss.value, rel=1e-4)
+    data = {"a": [1, 2, 3, 4, 0] * 10, "b": [6, 5, 0, 1, 2] * 10}
+    drawn = [p.run({"people": data}, randomness=SimulationRandomness(5)) for p in (whole, few)]
+    spread = np.sqrt(whole.loss.value) if ends != {"b"} else 5
+    assert np.abs(np.asarray(drawn[0]["O"]) - np.asarray(drawn[1]["O"])).max() < 12 * spread
