@@ -200,7 +200,7 @@ def test_no_clock_decides_what_a_plan_says(text: str, monkeypatch: pytest.Monkey
 
 def test_prices_that_a_time_limit_ended_are_marked() -> None:
     found = decided(CASES["local"])
-    late = replace(found, settings=replace(found.settings, deadline=0.0))
+    late = replace(found, settings=replace(found.settings, until=0.0))
     notes: list[str] = []
     assert prices.binding_prices(late, notes) == []
     assert notes == ["the time limit ended the search for prices: there may be more lines that bind"]
