@@ -225,6 +225,19 @@ def folded(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
     return bind
 
 
+def common_shape(arguments: Arguments, name: str) -> tuple[int, ...]:
+    """The shape of what a function makes of several arguments entry by entry; a number goes with every entry.
+
+    Raises: FunctionError PS0207, PS0208.
+    """
+    kinds = [numbers(arguments, i, name) for i in range(len(arguments))]
+    shape = max((kind.shape for kind in kinds), key=len)
+    for i, kind in enumerate(kinds):
+        if kind.shape not in ((), shape):
+            raise FunctionError(f"{name} compares values of one shape", i, code="PS0207")
+    return shape
+
+
 def extreme(fold: Callable[..., Any]) -> Binder:
     """Bind max or min: of several numbers, or along the first axis of one argument."""
     one = folded(lambda values: fold(as_float(values), axis=0), linear=False)
@@ -232,11 +245,7 @@ def extreme(fold: Callable[..., Any]) -> Binder:
     def bind(arguments: Arguments, name: str) -> Bound:
         if len(arguments) == 1:
             return one(arguments, name)
-        kinds = [numbers(arguments, i, name) for i in range(len(arguments))]
-        shape = max((kind.shape for kind in kinds), key=len)
-        for i, kind in enumerate(kinds):
-            if kind.shape not in ((), shape):
-                raise FunctionError(f"{name} compares values of one shape", i, code="PS0207")
+        shape = common_shape(arguments, name)
 
         def apply(*values: Any) -> Any:
             return fold(np.stack([np.broadcast_to(as_float(v), shape) for v in values]), axis=0)
@@ -561,17 +570,11 @@ def _mismatch(arguments: Arguments, name: str) -> Bound:
 
 
 def _at_least(arguments: Arguments, name: str) -> Bound:
-    for position in (0, 1):
-        kind = numbers(arguments, position, name)
-        if kind.known and kind.shape:
-            raise FunctionError(
-                f"two numbers are compared here, and this is {kind.describe()}", position, code="PS0207"
-            )
+    def apply(left: Any, right: Any) -> Any:
+        found = np.asarray(left >= right)
+        return found.astype(np.float64) if found.shape else Fraction(int(found))
 
-    def apply(left: Any, right: Any) -> Fraction:
-        return Fraction(int(left >= right))
-
-    return Bound(domains.Type(), apply, data=(0, 1))
+    return Bound(domains.Type(common_shape(arguments, name)), apply, data=(0, 1))
 
 
 def _total_variation(arguments: Arguments, name: str) -> Bound:

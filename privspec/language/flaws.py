@@ -190,7 +190,7 @@ _MESSAGES: Mapping[str, tuple[str, str, str, str]] = {
         "PS0109",
         "the section {word} stands here twice",
         "the second",
-        "move these lines under the first header; each section appears once",
+        "move these lines under the first header; a further spec of the file begins with a line such as spec part",
     ),
     "open_bracket": (
         "PS0103",

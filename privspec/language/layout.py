@@ -135,6 +135,10 @@ class _Scanner:
             else:
                 self._take(piece, start, match.end())
         self._close()
+        if self.whole.spec is None and not self.layout.sections and self.layout in self.whole.within:
+            # no further spec, but the name of the one above
+            self.whole.within.remove(self.layout)
+            self.whole.flaws.append(Flaw("late_spec", self.layout.spec or Span(0, 0)))
         return self.whole
 
     def _line_start(self) -> bool:
@@ -187,12 +191,12 @@ class _Scanner:
         title_end = comment if comment >= 0 else end
         title = text[match.end() : title_end].rstrip()
         word = Span(match.start() + len(match[0]) - len(match[0].lstrip()), match.start() + len(match[0].rstrip()))
-        if layout.spec is not None and layout.sections:
+        if layout.sections:
             layout = self.layout = Layout()
             self.whole.within.append(layout)
         elif layout.spec is not None:
             self.whole.flaws.append(Flaw("second_spec", word, other=layout.spec))
-        elif layout.stray or layout.sections:
+        elif layout.stray:
             self.whole.flaws.append(Flaw("late_spec", word))
         layout.spec = word
         layout.title = Span(match.end(), match.end() + len(title))
@@ -204,7 +208,7 @@ class _Scanner:
         layout = self.layout
         if word in SECTIONS:
             before = next((s for s in layout.sections if s.name == word), None)
-            if before is not None:
+            if before is not None and not any(flaw.kind == "duplicate" for flaw in self.whole.flaws):
                 self.whole.flaws.append(Flaw("duplicate", span, word, before.header))
             layout.sections.append(Section(word, span))
             return

@@ -119,18 +119,18 @@ def regular(spec: syntax.Spec) -> syntax.Spec:
     firsts: dict[str, tuple[syntax.Expr | None, ...]] = {}
 
     def whole(line: syntax.BackgroundStatement) -> syntax.BackgroundStatement:
-        match line:
-            case syntax.Indexed(left=syntax.Index(base=syntax.Name() as base, indices=indices)) if [
-                item.name for item in line.running
-            ] == [getattr(one, "id", "") for one in indices] and all(
-                isinstance(item.domain, syntax.RangeOf | syntax.Name) for item in line.running
-            ):
-                value = line.right
-                for item in reversed(line.running):
-                    terms = syntax.Comprehension(value, item.name, item.domain, span=line.right.span)
-                    value = syntax.Each(terms, span=line.right.span)
-                firsts[base.id] = tuple(starts_after(item.domain) for item in line.running)
-                return syntax.Relation(line.op, base, value, span=line.span)
+        if not isinstance(line, syntax.Indexed) or not isinstance(line.left, syntax.Index):
+            return line
+        runs = [replace(item, domain=ranged(item.domain)) for item in line.running]
+        letters = [getattr(index, "id", "") for index in line.left.indices]
+        base, value = line.left.base, line.right
+        ranges = all(isinstance(item.domain, syntax.RangeOf | syntax.Name) for item in runs)
+        if isinstance(base, syntax.Name) and ranges and letters == [item.name for item in runs]:
+            for item in reversed(runs):
+                terms = syntax.Comprehension(value, item.name, item.domain, span=line.right.span)
+                value = syntax.Each(terms, span=line.right.span)
+            firsts[base.id] = tuple(starts_after(item.domain) for item in runs)
+            return syntax.Relation(line.op, base, value, span=line.span)
         return line
 
     def counted(node: Node) -> Node:
@@ -154,6 +154,17 @@ def regular(spec: syntax.Spec) -> syntax.Spec:
     changed = with_children(replace(spec, within=()), counted)
     assert isinstance(changed, syntax.Spec)
     return replace(changed, within=spec.within)
+
+
+def ranged(domain: Any) -> Any:
+    """`{0, 1, 2}` as the range 0..2; other domains as they are."""
+    match domain:
+        case syntax.Power():
+            return replace(domain, base=ranged(domain.base))
+        case syntax.SetOf(items=(syntax.Number(value=low) as first, *_, last)) if low.denominator == 1:
+            if [getattr(one, "value", None) for one in domain.items] == [low + i for i in range(len(domain.items))]:
+                return syntax.RangeOf(first, last, span=domain.span)
+    return domain
 
 
 def starts_after(domain: syntax.Domain | None) -> syntax.Expr | None:

@@ -16,7 +16,7 @@ from privspec.core.spans import Source, Span
 from privspec.kernel.measures import APPROXIMATE
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used, regular, with_children
+from privspec.language.walk import every, names_used, ranged, regular, with_children
 from privspec.model import graph
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
@@ -38,7 +38,7 @@ from privspec.model.domains import (
     Tables,
     Type,
 )
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate, value_type
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, beside_words, evaluate, value_type
 from privspec.model.library import function_of
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
@@ -187,6 +187,7 @@ class _Builder:
         values, parties = read_parameters(scope, self.environment, parameters, report)
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
+        self._warn_of_words()
         spec, labels = with_released(spec, self.environment, report)
         spec, apart, sources = graph.set_apart(spec, self._collected(spec), report)
         written, (spec, laws) = spec, set_laws_apart(spec)
@@ -298,6 +299,16 @@ class _Builder:
         if spec is not self.spec:
             self.scope = collect(spec, Report(self.source))
         return self.scope
+
+    def _warn_of_words(self) -> None:
+        """Words of sets that a parameter is called by as well."""
+        for name in (
+            one for listed in every(self.spec, syntax.SetOf) for one in beside_words(listed, self.environment)
+        ):
+            message = f"{name.id} is a word here, as what stands beside it, and not the parameter"
+            declared = self.scope.get(name.id)
+            hint = f"if the value is meant, write it out; if not, another name for {name.id} tells them apart"
+            self.report.warn("PS0204", name.span, message, others=declared.here if declared else (), help=hint)
 
     def _check_sections(self) -> None:
         scope, spec = self.scope, self.spec
@@ -504,7 +515,7 @@ class _Builder:
     ) -> graph.Computed | None:
         """An output that is computed from others; None after telling what is wrong with it."""
         expr, within, span = written
-        domain = None if within is None else self.report.told(lambda: read_domain(within, self.environment))
+        domain = None if within is None else self.report.told(lambda: read_domain(ranged(within), self.environment))
         if within is None:
             domain = self._of_a_mean(expr)
         inner = domain.base if isinstance(domain, Power) else domain

@@ -369,8 +369,10 @@ class DistanceReader:
         hint = f"write |{one} - {one}'|"
         if isinstance(metric, syntax.Norm):
             hint = f"write ||{one} - {one}'||" + ("" if metric.order == "2" else f"_{metric.order}")
+        if len(first) == 1 and first[0] not in self.scope:
+            first = second = list(wrt) if first == second else []  # any letter stands for a value of the inputs
         for place, span in (*left, *right):
-            if place not in wrt:
+            if place not in wrt and place in self.scope:
                 message = f"this line is about {listing(wrt)}, and the distance speaks of {place}"
                 raise Failure("PS0309", span, message, help=hint)
         if primed == also_primed or first != second or sorted(first) != sorted(wrt):

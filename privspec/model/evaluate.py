@@ -24,7 +24,7 @@ from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import sliced
-from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Tables, Texts, Type
+from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbol, Symbols, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, nearest, suggestion
 from privspec.model.values import Array, CellCounts, Value, as_float, exact_array, joined_length
@@ -254,7 +254,7 @@ class Algebra(Generic[V]):
         """A set; a bare word in it is itself unless it names a value."""
         if isinstance(expr, syntax.Numbers):
             return self.constant(tuple(item.value for item in expr.items if isinstance(item, syntax.Number)))
-        return self.constant(tuple(_symbol(item, self.known) for item in expr.items))
+        return self.constant(members(expr, self.known))
 
     def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[V]) -> V:
         return self.stacked(items, expr.span)
@@ -414,14 +414,28 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
     return Values(environment).of(expr)
 
 
-def _symbol(item: syntax.Expr, environment: Environment) -> str | Fraction:
-    """A member of a set: a bare word is itself unless it names a value."""
-    if isinstance(item, syntax.Name) and item.id not in environment.values:
-        return item.id
-    value = evaluate(item, environment)
-    if isinstance(value, str | Fraction):
-        return value
-    raise Failure("PS0208", item.span, "a set holds words or numbers")
+def members(expr: syntax.SetOf, environment: Environment) -> tuple[Symbol, ...]:
+    """What a set holds: a bare word is itself unless it names a value, or is `beside_words`."""
+    words = {item.id for item in beside_words(expr, environment)}
+    found = list[Symbol]()
+    for item in expr.items:
+        if isinstance(item, syntax.Name) and (item.id not in environment.values or item.id in words):
+            found.append(item.id.rpartition(".")[2])
+            continue
+        value = evaluate(item, environment)
+        if not isinstance(value, str | Fraction):
+            raise Failure("PS0208", item.span, "a set holds words or numbers")
+        found.append(value)
+    return tuple(found)
+
+
+def beside_words(expr: syntax.SetOf, environment: Environment) -> list[syntax.Name]:
+    """Names of values that are no words among words: each is read as a word, as a set holds words or numbers."""
+    named = [item for item in expr.items if isinstance(item, syntax.Name)]
+    values = [item for item in named if item.id in environment.values]
+    if len(values) == len(named) and not any(isinstance(item, syntax.String) for item in expr.items):
+        return []
+    return [item for item in values if not isinstance(environment.values[item.id], str)]
 
 
 def _numbers(value: Value, span: Span) -> NDArray[Any]:
@@ -553,7 +567,7 @@ def places(argument: syntax.Comprehension, environment: Environment) -> Iterator
     """What the variable of a comprehension runs through."""
     domain = argument.domain
     if isinstance(domain, syntax.SetOf):
-        return iter([_symbol(item, environment) for item in domain.items])
+        return iter(members(domain, environment))
     run = places_in_turn(argument, environment) or range(0)
     if len(run) > ENUMERATION_LIMIT + 1:
         raise Failure("PS0225", argument.span if domain is None else domain.span, "too many terms to compute")

@@ -97,13 +97,13 @@ def read_options(
     lines = {
         part: [r for r in requirements if not parts or any(owner.get(o) == part for o in r.outputs)] for part in own
     }
-    trusted = {part: _local(own[part], lines[part], report) for part in own}
+    known = {block.name: block for block in blocks}
+    trusted = {part: _local(own[part], lines[part], known, report) for part in own}
     each = tuple((name, trusted[part]) for name, part in owner.items())
     among = {one for _, one in each} or {trusted[""]}
     trust = min(among, key=lambda one: one.name) if len(among) == 1 else EachPart(each)
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)
-    known = {block.name: block for block in blocks}
     apart = tuple(_different(one, known, report) for one in spec.options if isinstance(one, syntax.DifferentPeople))
     return Options(trust, sites, site_spans, families, family_spans, apart)
 
@@ -180,7 +180,10 @@ def _shared(
             return None
 
 
-def _local(trust: Trust | None, requirements: list[Requirement], report: Report) -> Trust:
+def _local(
+    trust: Trust | None, requirements: list[Requirement], blocks: Mapping[str, InputBlock], report: Report
+) -> Trust:
+    """Whom some lines trust: nobody where one of them is local, which is told where others do not say so."""
     local = [requirement for requirement in requirements if requirement.measure.local]
     if not local:
         return trust or TrustIn(CURATOR)
@@ -190,6 +193,12 @@ def _local(trust: Trust | None, requirements: list[Requirement], report: Report)
         report.error(
             "PS0308", trust.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
         )
+    of_parties = (r for r in requirements if any(name in blocks and blocks[name].index for name in r.wrt))
+    other = next((one for one in of_parties if not one.measure.local), None)
+    if trust is None and other is not None:
+        message = f"nobody is trusted with the data of this line either, since another is {local[0].measure.of.word}"
+        hint = f"write `trust {NOBODY.name}` if that is meant; else {PURE.word} in place of {local[0].measure.of.word}"
+        report.warn("PS0308", other.span, message, others=((local[0].span, "nobody is trusted here"),), help=hint)
     return trust if isinstance(trust, ChosenTrust) else TrustIn(NOBODY, span=trust.span if trust else None)
 
 

@@ -24,6 +24,8 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, reached, uses, walk, with_children
+from privspec.language.walk import root as root_of
+from privspec.model.domains import Symbols
 from privspec.model.evaluate import OPERATORS, Algebra, Environment, Unary, Values, computing, exact_value, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Bound, library
@@ -211,7 +213,18 @@ class Pointwise(Algebra[Grid]):
         return Grid(found)
 
     def entry(self, expr: syntax.Index, base: Grid, places: list[Grid]) -> Grid:
+        places = [self._numbered(place, written) for place, written in zip(places, expr.indices, strict=True)]
         return _each(lambda array, *at: self._single.entry(expr, array, list(at)), (base, *places))
+
+    def _numbered(self, place: Grid, written: syntax.Expr) -> Grid:
+        """An index: of a word, its number in the set that it is from."""
+        name = root_of(written)
+        node = self.model.nodes.get(name.id) if name is not None else None
+        words = node.type.element.items if node is not None and isinstance(node.type.element, Symbols) else None
+        if words is None:
+            return place
+        numbers = {word: Fraction(i) for i, word in enumerate(words, 1)}
+        return _each(lambda word: numbers.get(word, word), [place])
 
     def over(self, expr: syntax.Over) -> Grid:
         """E[g(B)] where B is a law with known masses."""

@@ -15,7 +15,7 @@ from math import prod
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
-from privspec.language.walk import every, names_used, walk, with_children
+from privspec.language.walk import every, names_used, ranged, walk, with_children
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables, items_of, word_of
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
@@ -291,13 +291,14 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
             continue
         if any(line.op == "=" and line.left == syntax.Name(name) for line in relations):
             continue
-        base = one.domain.base if isinstance(one.domain, syntax.Power) else one.domain
+        within = ranged(one.domain)
+        base = within.base if isinstance(within, syntax.Power) else within
         interval = isinstance(base, syntax.Interval) and "inf" not in {*names_used(base.low), *names_used(base.high)}
         steps = isinstance(base, syntax.RangeOf) or (isinstance(base, syntax.Call) and base.function == "grid")
         if counted and (
             interval or (steps and not drawn_from and spec.loss is not None and "worst" not in _operators(spec.loss))
         ):
-            moved[name] = one
+            moved[name] = replace(one, domain=within)
     # what is compared with words, or with the choice of a value, is drawn from a table or chosen itself
     asked = [spec.loss, *(line.right for line in relations if line.op == "="), *(one.value for one in spec.variables)]
     if not moved or not all(_linear(node) for expr in asked if expr is not None for node in walk(expr)):
@@ -313,7 +314,10 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
         if one.target.name in moved:
             noisy = replace(one.target, name=f"{one.target.name}.noisy")
             value = syntax.Name(noisy.name, span=one.target.span)
-            variables += [replace(one, target=noisy, domain=None, label=None), replace(one, value=value)]
+            variables += [
+                replace(one, target=noisy, domain=None, label=None),
+                replace(moved[one.target.name], value=value),
+            ]
         else:
             variables.append(one)
     return replace(spec, variables=tuple(variables), loss=None if spec.loss is None else change(spec.loss))  # type: ignore[arg-type]

@@ -333,7 +333,14 @@ class Typer(Algebra[Type]):
                 message = f"{item.id} runs to {binding.high}, but there are {extent} entries"
                 raise Failure("PS0209", place, message, help=fix)
             return
-        kind = self._numeric(item, self.of(item))
+        kind = self.of(item)
+        if isinstance(kind.element, Symbols) and kind.element.items is not None and not kind.shape:
+            words = len(kind.element.items)
+            if words != extent:
+                message = f"{self._text(item)} is one of {words} words, and there are {extent} entries"
+                raise Failure("PS0209", item.span, message, help="one entry for each word, in the order of its set")
+            return
+        kind = self._numeric(item, kind)
         if kind.shape:
             raise Failure("PS0209", item.span, f"an index is one number, not {kind.describe()}")
         value = self.public(item)

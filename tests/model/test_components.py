@@ -238,7 +238,6 @@ def test_a_file_of_parts_is_a_part(tmp_path: Path) -> None:
         ("spec(a_mean, x", "spec(b_mean, x", "PS0420", "this file has no further spec b_mean"),
         ("  n = 10", "  n = 10\nspec a_mean\nparameters: q = 1", "PS0129", "this file has another spec"),
         ("spec whole\n", "spec a_mean\n", "PS0129", "this file has another spec a_mean"),
-        ("spec whole\n", "", "PS0129", "the line with spec comes first"),
         ("spec a_mean\n", "spec a_mean\nspec a_mean\n", "PS0129", "this spec has a name already"),
         ("parameters:\n", "components: c = spec(a_mean)\nparameters:\n", "PS0420", "a_mean uses itself"),
         ("epsilon = 2)", 'epsilon = 2)\n  c = spec("whole.priv")', "PS0420", "whole.priv uses itself"),
@@ -249,6 +248,11 @@ def test_wrong_parts_in_one_file(tmp_path: Path, old: str, new: str, code: str, 
     assert old in text
     changed = text.replace(old, new, 1)
     assert message in wrong(tmp_path, changed, whole=changed)[code][2]
+
+
+def test_the_first_spec_of_a_file_needs_no_name(tmp_path: Path) -> None:
+    named, bare = (load(tmp_path, text) for text in (INLINE + MEAN, INLINE.replace("spec whole\n", "", 1) + MEAN))
+    assert [node.name for node in bare.outputs] == [node.name for node in named.outputs]
 
 
 def test_a_further_spec_that_nothing_uses(tmp_path: Path) -> None:

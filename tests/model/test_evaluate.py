@@ -68,7 +68,8 @@ def test_arrays():
     np.testing.assert_array_equal(value("A[1]"), [0, 1, 2])
     np.testing.assert_array_equal(value("prefix_sums(v)"), [1, 3, 6])
     np.testing.assert_array_equal(value("[a, 2 * a]"), [Fraction(1, 3), Fraction(2, 3)])
-    assert value("{north, a, x}") == ("north", Fraction(1, 3), "x")
+    assert value("{north, a, x}") == ("north", "a", "x")  # words beside words
+    assert value("{a, 2 * a}") == (Fraction(1, 3), Fraction(2, 3))
 
 
 @pytest.mark.parametrize(

@@ -221,9 +221,18 @@ class Meaning:
             first = starts[0] if starts else 1
             if isinstance(left[0], syntax.RangeOf):
                 return tuple(taken(found[int(k) - first], left[1:], starts[1:]) for k in self.run(left[0], at))
-            return taken(found[int(self.value(left[0], at)) - first], left[1:], starts[1:])
+            return taken(found[self.place(left[0], at) - first], left[1:], starts[1:])
 
         return taken(self.value(base, at), places, firsts)
+
+    def place(self, index: syntax.Node, at: World) -> int:
+        """An index as a number: a word is as manieth as in the set that it is from."""
+        found = self.value(index, at)
+        if not isinstance(found, str):
+            return int(found)
+        name = index.base.id if isinstance(index, syntax.Index) else index.id
+        domain = self.variables[name].domain
+        return self.values(domain.base if isinstance(domain, syntax.Power) else domain).index(found) + 1
 
     def computed(self, name: str, at: World) -> Any:
         lines = [line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "="]
@@ -263,6 +272,10 @@ class Meaning:
             case "mismatch":
                 drawn = isinstance(terms[1], dict)
                 return 1 - terms[1][terms[0]] if drawn else entrywise(lambda a, b: Fraction(a != b), *terms)
+            case "max" | "min" if len(terms) > 1:
+                return reduce(lambda a, b: entrywise(max if rule == "max" else min, a, b), terms)
+            case "at_least":
+                return entrywise(lambda a, b: Fraction(a >= b), *terms)
             case "prefix_sums":
                 return tuple(added(several[: i + 1]) for i in range(len(several)))
         points = [self.points(rule, first.id, vote) for vote in (None, *several)]

@@ -8,7 +8,7 @@ DOMAINS = {
     "numbers": ["0..1", "1..3", "-1..1", "grid(0, 1, 0.5)", "{1, 2, 4}"],
     "words": ["{a, b}", "{a, b, c}"],
     "power": ["(0..1)^2", "(1..3)^2", "{a, b}^2", "(0..1)^3"],
-    "party": ["0..1", "{a, b}", "1..3"],
+    "party": ["0..1", "{a, b}", "1..3", "{a, b, c}"],
 }
 TWO = ("{a, b}", "0..1", "(0..1)^2", "(0..1)^3", "{a, b}^2")
 PARTS = ["{0}[voter]", "z{0}[voter]"]
@@ -34,7 +34,8 @@ def finite(dice: Random) -> str:
     outputs = ["z", "O"][: dice.randint(1, 2)]
     numeric = [n for n in kinds if "a" not in domains[n].replace("grid", "")]
     target = " + ".join(n if kinds[n] == "numbers" else f"sum({n})" for n in numeric)
-    lines = [f"parties: voter in 1..{dice.randint(2, 3)}"] * ("party" in kinds.values())
+    lines = ["parameters: U = [[1, 2], [0, 4], [3, 5]]"]
+    lines += [f"parties: voter in 1..{dice.randint(2, 3)}"] * ("party" in kinds.values())
     lines += ["variables:", *(f"  input {written[n]} in {domains[n]}" for n in kinds)]
     lines += ["  intermediate s"] * bool(target)
     lines += [f"  output {name} in {dice.choice(['0..2', '{0, 1}'])}" for name in outputs] + ["background:"]
@@ -45,6 +46,10 @@ def finite(dice: Random) -> str:
     alike = [n for n in numeric if kinds[n] == "numbers"]
     costs = ["({0} - s)^2", "|{0} - s|", "2 * {0}"] if target else ["{0}^2"]
     costs += [f"mismatch({{0}}, {n})" for n in alike] * 2
+    costs += [f"U[{n}, 2] * {{0}}" for n in kinds if domains[n] == "{a, b, c}" and kinds[n] == "words"] * 3
+    costs += [f"U[{n}[1], 1] * {{0}}" for n in kinds if domains[n] == "{a, b, c}" and kinds[n] == "party"] * 3
+    halves = "sum(at_least({0}, 1) * max({0}, 2) - min({0}, [1, 0, 0]))"
+    costs += [f"{halves.format(n)} * {{0}}" for n in kinds if domains[n] == "(0..1)^3"] * 3
     costs += [f"mismatch({n}[1], {n}[2]) * {{0}}" for n in kinds if kinds[n] in ("power", "party")]
     terms = [f"{dice.choice(['E', 'worst'])}[ {dice.choice(costs).format(o)} ]" for o in outputs]
     terms += [f"{dice.choice([1, 3, 0.5])} * E[ (z - s)^2 ]"] * bool(target)
