@@ -108,6 +108,10 @@ def _tallies_parties(model: Model) -> bool:
     return any(node.index for node in model.inputs) and any(call.function == "histogram" for call in calls)
 
 
+def _of_parties_alone(model: Model) -> bool:
+    return model.trust.alone and len(model.inputs) == 1 and bool(model.inputs[0].index)
+
+
 def _one_of_each(model: Model) -> bool:
     return len(model.inputs) == len(model.outputs) == 1
 
@@ -156,6 +160,7 @@ def _named(model: Model) -> bool:
 
 FAMILIES = (
     Family("design", "designs", "designs.Designs", lambda model: model.open),
+    Family("means", "means", "number.means.LocalMeans", _of_parties_alone, "number.mean_execution.MeanMechanism"),
     Family("system", "systems", "systems.family.Systems", _has_parts, "systems.execution.SystemMechanism"),
     Family(
         "votes",

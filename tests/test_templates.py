@@ -16,7 +16,7 @@ NAMES = (
     *("histogram", "linear_queries", "marginals", "prefix_sums", "range_queries", "two_observers"),
     *("city_report", "press_and_auditors", "street_report"),
     *("counting_query", "fair_response", "frequency_survey", "geo_indistinguishability", "k_randomised_response"),
-    *("metric_dp_line", "power_means", "crowd_rlcp", "crowd_rldp", "crowd_vlcp", "crowd_vldp"),
+    *("metric_dp_line", "power_means", "means_of_parties", "crowd_rlcp", "crowd_rldp", "crowd_vlcp", "crowd_vldp"),
     *("noothigattu_baseline", "wang_algorithm_1", "wang_algorithm_2", "wang_algorithm_3"),
     *("random_dictatorship", "dp_random_dictatorship", "dp_random_dictatorship_compulsory", "borda_lottery"),
     *("private_plurality", "correlated_readings", "location_reports", "rounded_answers", "local_words"),

@@ -73,6 +73,7 @@ _READERS = {
     "points": ("values", "PointFact.of"),
     "frequencies": ("values", "FrequencyFact.of"),
     "cells": ("values", "CellFact.of"),
+    "means": ("values", "MeanFact.of"),
     "keys": ("values", "KeyFact.of"),
     "selection": ("values", "SelectionFact.of"),
     "marginals": ("strategies", "table_noise"),

@@ -1,7 +1,8 @@
 """Values that are drawn, or made noisy, one by one: what they are, how far off they are, and what they hide.
 
 Of real points: their noise, and what distances hide. Finite reports of a real number: what each cell of the number
-draws. Histograms of what parties hold: which sets they report, and how far the estimated counts are off. Counts of
+draws. Histograms of what parties hold: which sets they report, and how far the estimated counts are off. Sums of what
+parties hold: how far they are off. Counts of
 unknown keys: which are listed, and how far their counts may be off. Selections: which value is drawn, and by what rule.
 """
 
@@ -11,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scipy.special import gammaincinv
@@ -36,6 +37,7 @@ from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.keys import KeyBlock, read_keys
 from privspec.kernel.laws.knorm import root_up
+from privspec.kernel.means import Listed, MeanBlock, Means, read_means
 from privspec.kernel.points import NORM_OF, PointBlock, Points, read_points
 from privspec.kernel.reports import CellBlock, Frequencies, FrequencyBlock, Sets, read_cells, read_frequencies
 from privspec.kernel.selection import Drawn, Ranks, Selected, Where, read_drawn
@@ -376,6 +378,116 @@ class FrequencyFact(ValueFact):
 
 def _shown(value: Fraction | str) -> str:
     return value if isinstance(value, str) else str(exact(value))
+
+
+# --- sums of what parties hold ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFact:
+    """A number that is released by name, and how far it is typically off."""
+
+    name: str
+    size: Quantity
+    unit: str
+    cost: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanFact(ValueFact):
+    """A report of each party, and how far each number that is computed from all of them is off."""
+
+    sizes: tuple[Quantity, ...]
+
+    page = "means"
+
+    @staticmethod
+    def read(plan: Stated) -> Means:
+        return plan.executed_as(read_means)
+
+    @staticmethod
+    def cost(block: MeanBlock) -> Cost:
+        return (block.numbers[0].weight if len(block.numbers) == 1 else Fraction(1)), True, 1
+
+    @classmethod
+    def figures(cls, done: Means, where: Context) -> dict[str, Any]:  # noqa: ARG003 - as others
+        return {"sizes": tuple(rounded(sqrt(max(float(done.loss_of(j)), 0.0))) for j in range(done.numbers))}
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one number is released."""
+        return len(self.block.numbers) > 1
+
+    @property
+    def listed(self) -> bool:
+        """Whether a party holds one of a few values, each with a row of its own."""
+        return isinstance(self.block.held, Listed)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest number that a party may hold."""
+        held = self.block.held
+        known = held.values if isinstance(held, Listed) else held.ends
+        return known[0], known[-1]
+
+    @property
+    def largest(self) -> Quantity:
+        """How many times as likely a report can be at one number as at another."""
+        return rounded(max(Fraction(max(some), min(some)) for some in zip(*self.done.term.rows, strict=True)), 4, UP)
+
+    @property
+    def effects(self) -> Effects:
+        return REPORTED
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """About any two numbers."""
+        first, last = (exact(one).text for one in self.ends)
+        return claim, of_report(claim, (first, last), stays=True)
+
+    # --- the pages
+
+    def off_by(self, facts: Facts) -> list[NumberFact]:
+        """Every number that is released, and how far it is off."""
+        found, sizes = [], iter(zip(self.sizes, self.block.numbers, strict=True))
+        for output in self.block.outputs:
+            for place in range(prod(output.shape)):
+                size, number = next(sizes)
+                name = f"{output.name}[{place + 1}]" if output.shape else output.name
+                found.append(NumberFact(name, size, facts.unit(output.name, size.text), number.weight))
+        return found
+
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        first, last = self.ends
+        held = self.block.held
+        return {
+            "rows": len(self.done.term.rows),
+            "columns": len(self.done.term.rows[0]),
+            "values_many": len(held.values) if isinstance(held, Listed) else 0,
+            "first": first,
+            "last": last,
+            "off_by": self.off_by(facts),
+            "names": listing([one.name for one in self.block.outputs]),
+        }
+
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
+        sizes = tuple((one.name.partition("[")[0], one.size.value, one.size.value) for one in self.off_by(facts))
+        return {"off": Accuracy(f"deviation{'' if self.averaged else ', at worst'}", sizes)}
+
+    def in_figures(self) -> list[Block]:
+        held = self.block.held
+        known = list(map(exact, held.values)) if isinstance(held, Listed) else [None] * len(self.done.term.rows)
+        columns = self.done.columns()
+        shown = range(min(len(columns), MOST_CELLS))
+        rows: list[tuple[Quantity | str | None, ...]] = [
+            (known[r], *(rounded(Fraction(chances[z], self.done.term.whole), 4) for z in shown))
+            for r, chances in enumerate(self.done.term.rows)
+        ]
+        rows += [
+            (f"estimate {j + 1}" if self.several else "estimate", *(rounded(columns[z][j], 4) for z in shown))
+            for j in range(self.done.numbers)
+        ]
+        more = phrase("means.chances.more", left=len(columns) - len(shown)) if len(columns) > len(shown) else ""
+        return [tabled("means.chances", rows, [f"#{z + 1}" for z in shown], block=self.block, rest=more)]
 
 
 # --- counts of unknown keys -----------------------------------------------------------------------

@@ -225,6 +225,20 @@ def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     yield _said(text, "proved", note=note)
 
 
+def _means(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    block, note = plan["problem"]["blocks"][0], "local-means"
+    yield _read(model, block["source"], "What {} holds that is no number of its domain counts as one, " + ALONE)
+    yield from _drawn(note, "Reports are drawn from exact probabilities")
+    text = (
+        f"The number of reports is public, and every {block['party']} sends one; whoever sends another than the plan "
+        "says moves the estimates."
+    )
+    yield _said(text, "assumed", note=note)
+    text = "Estimates are unbiased, from one report of each, none of which depends on another; bounds are among such."
+    yield _said(text, "proved", note=note)
+    yield from _served(model, block["source"], AVERAGES.format("data"))
+
+
 def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     (block,) = plan["problem"]["blocks"]
     text = "A record of {} without a key, or with a value that is not declared, is left out; which one that is "
@@ -420,6 +434,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "points": _points,
     "cells": _cells,
     "frequencies": _frequencies,
+    "means": _means,
     "keys": _keys,
     "selection": _selection,
     "table": _table,

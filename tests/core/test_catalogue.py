@@ -109,6 +109,7 @@ def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
         "points": "reports of one real point or number",
         "cells": "the\n  report has finitely many values",
         "frequencies": "how many parties hold each of finitely many values",
+        "means": "sums and means of functions of each party's number",
         "keys": "keys that nobody has listed",
         "marginals": "tables of counts of any size",
         "stream": "running totals of more than 2,048",

@@ -206,7 +206,8 @@ variables:
   output O
 loss: {loss}
 privacy: O is {amount} wrt x{neighbours}
-options: trust {trust}
+options:
+  trust {trust}
 """
 SQUARED, SIZED = "E[(O - sum(x[person] for person))^2]", "E[|O - sum(x[person] for person)|]"
 
@@ -214,7 +215,8 @@ SQUARED, SIZED = "E[(O - sum(x[person] for person))^2]", "E[|O - sum(x[person] f
 @pytest.mark.parametrize(
     ("trust", "loss", "amount", "value", "among"),
     [
-        ("nobody", SQUARED, "1-LDP", 18.413472, ALONE),
+        ("nobody\n  noise at x", SQUARED, "1-LDP", 18.413472, ALONE),
+        ("nobody", SQUARED, "1-LDP", 9.206736, "all unbiased estimates from one report of each party"),
         ("secure_sum", SQUARED, "1-DP", 1.8413472, ADDITIVE),
         ("secure_sum(colluding = 2)", SQUARED, "1-DP", 1.8413472 * 10 / 8, f"shares of {ADDITIVE}"),
         ("nobody", SIZED, "1-LDP", None, ADDITIVE),

@@ -687,7 +687,10 @@ class Number:
         amount = f"{float(self.epsilon)}" if self.delta is None else f"({float(self.epsilon)}, {float(self.delta)})"
         words = [f"parties: person in 1..{self.alone}"] if self.alone else []
         words += ["variables:", f"  input {self.declared}", "  output O", f"loss: {loss}"]
-        words += [f"privacy: O is {amount}-DP wrt x, {self.unit}", *["options:", "  trust nobody"] * bool(self.alone)]
+        words += [
+            f"privacy: O is {amount}-DP wrt x, {self.unit}",
+            *["options:", "  trust nobody", "  noise at x"] * bool(self.alone),
+        ]
         return "\n".join([*words, ""])
 
     @property

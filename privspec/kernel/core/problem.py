@@ -484,6 +484,7 @@ HOMES = {
     "points": ("points", "PointRules"),
     "cells": ("reports", "CellRules"),
     "frequencies": ("reports", "FrequencyRules"),
+    "means": ("means", "MeanRules"),
     "keys": ("keys", "KeyRules"),
     "selection": ("selection", "SelectionRules"),
     "marginals": ("marginals", "MarginalRules"),

@@ -1,0 +1,142 @@
+"""A plan of sums of what parties hold as a mechanism that can be run: exact reports, and sums of their estimates.
+
+A report is the place of a column. It is drawn by exact chances: first, for a number of an interval, the row by the law
+of that number, then the column by the row. Sums of estimates are exact, and written as the nearest doubles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.records import replace
+from privspec.execute.data import located
+from privspec.execute.drawing import Numbers, RowLaw, draw_each, read_places
+from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
+from privspec.execute.keeper import given_for
+from privspec.execute.reading import Declared
+from privspec.families.number.report_execution import Interval, Reports, read_points_of
+from privspec.kernel.core.problem import Data
+from privspec.kernel.means import Listed, MeanBlock, Means, read_means
+from privspec.noise.samplers import Randomness, SimulationRandomness
+
+RULE = (
+    "each number by itself: one outside its domain moves to the nearest number of it (halfway, to the larger), and "
+    "what is missing or cannot be read becomes the number of the domain that is nearest to zero"
+)
+Columns = NDArray[np.int64]
+
+
+class MeanMechanism(Reports[Means, list[Fraction]]):
+    """Each party sends a report; what is released is computed from how many reports of each kind there are."""
+
+    BLOCK = MeanBlock
+    READ = read_means
+
+    @staticmethod
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[Fraction]:
+        if isinstance(block.held, Listed):
+            declared = Declared(block.source, (block.count,), block.party)
+            source = located(block.source, given_for(block.source, data))
+            places = read_places(Numbers(block.held.values), declared, source, circumstances)
+            return [block.held.values[place] for place in places.tolist()]
+        low, *_, high = block.held.ends
+        domain = Interval(block.source, block.party, (block.count,), 1, low, high)
+        return [number for (number,) in read_points_of(domain, data, circumstances)]
+
+    @property
+    def nothing(self) -> list[Fraction]:
+        """Everybody has the first number."""
+        block: MeanBlock = self.executed.block
+        first = block.held.values[0] if isinstance(block.held, Listed) else block.held.ends[0]
+        return [first] * block.count
+
+    def alone(self) -> Self:
+        executed: Any = self.executed
+        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
+
+    def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
+        return np.array([str(place + 1) for place in own.reports(randomness).tolist()], dtype=object)
+
+    def heard(self, said: Sequence[Any]) -> int:
+        """The place of a report, from 0."""
+        (one,) = said
+        return int(str(one)) - 1
+
+    def possible(self, report: int) -> bool:
+        """Whether there is such a report."""
+        return 0 <= report < len(self.executed.term.rows[0])
+
+    def combined(self, reports: Sequence[int] | NDArray[Any]) -> Drawn:
+        return self.released(Counter(int(one) for one in reports))
+
+    def released(self, counts: Mapping[int, int]) -> Drawn:
+        """The estimates, from how many reports of each column there are."""
+        values, block, found, start = self.estimated(counts), self.executed.block, dict[str, NDArray[Any]](), 0
+        for output in block.outputs:
+            size = int(np.prod(output.shape, dtype=int))
+            found[output.name] = np.array(values[start : start + size]).reshape(output.shape)
+            start += size
+        return Drawn(found)
+
+    def estimated(self, counts: Mapping[int, int]) -> list[float]:
+        """All numbers, the nearest doubles of what is exact."""
+        executed = self.executed
+        rows, unit = executed.estimates.rows, executed.estimates.unit
+        sums = (sum(many * rows[column][j] for column, many in counts.items()) for j in range(executed.numbers))
+        pairs = zip(executed.block.numbers, sums, strict=True)
+        return [float(number.scale * one * unit + number.shift) for number, one in pairs]
+
+
+class MeanSecret(BlockSecret[MeanMechanism, list[Fraction]]):
+    """The number of each party."""
+
+    RULE = RULE
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def reports(self, randomness: Randomness) -> Columns:
+        """The column that each party reports."""
+        executed = self.mechanism.executed
+        laws = [RowLaw.of(row, executed.term.whole) for row in executed.term.rows]
+        return draw_each(laws, self.rows(randomness), randomness).astype(np.int64)
+
+    def rows(self, randomness: Randomness) -> Columns:
+        """The row that each party draws by; numbers that are alike are drawn together."""
+        held = self.mechanism.executed.block.held
+        kept = np.empty(len(self.content), dtype=np.int64)
+        places: dict[Fraction, list[int]] = {}
+        for place, value in enumerate(self.content):
+            places.setdefault(value, []).append(place)
+        for value, alike in places.items():
+            rows, chances = zip(*held.drawn(value), strict=True)
+            if len(rows) == 1:
+                kept[alike] = rows[0]
+                continue
+            whole = lcm(*(chance.denominator for chance in chances))
+            law = RowLaw.of([int(chance * whole) for chance in chances], whole)
+            kept[alike] = np.array(rows)[law.draws(len(alike), randomness)]
+        return kept
+
+    def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
+        """The estimates of one release."""
+        return np.array(self.mechanism.estimated(Counter(self.reports(randomness).tolist())))
+
+    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
+        """Exact all the same: many reports are drawn together."""
+        randomness = SimulationRandomness(asked.seed)
+        return np.array([self.numbers(randomness) for _ in range(asked.repetitions)])
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        return self.mechanism.released(Counter(self.reports(randomness).tolist()))
+
+
+MeanMechanism.SECRET = MeanSecret
