@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.kernel.gaussian import mu_down
-from tests.plans import Document, solved_text
+from privspec.plan import Plan
+from tests.plans import Document, resign, solved_text
 
 ANSWERS = """\
 variables:
@@ -221,7 +224,6 @@ def test_a_probability_in_an_ordinary_spec() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (answers("e", "e-DP", limit=TAIL), "PS0502", "pure epsilon"),
         (answers("mu", "mu-GDP", limit=TAIL.replace("|", "")), "PS0501", "the size of an error"),
         (answers("mu", "mu-GDP", limit=TAIL.replace("<= 4", "<= 0")), "PS0508", "positive"),
     ],
@@ -319,3 +321,40 @@ def test_an_amount_that_stands_elsewhere(old: str, new: str) -> None:
     with pytest.raises(SpecError) as caught:
         Problem(answers("mu", "mu-GDP").replace(old, new), {}).solve()
     assert [one.code for one in caught.value.diagnostics] == ["PS0524"]
+
+
+ONE_COUNT = """\
+variables:
+  input people in table(sex in {F, M})
+  choose epsilon in RANGE
+  output n
+loss: epsilon
+accuracy: LIMIT
+privacy: n is epsilon-DP wrt people, adding or removing one record
+"""
+
+
+def test_the_least_pure_epsilon_for_a_tail_is_that_of_geometric_noise() -> None:
+    """Off by more than 10 with a chance of 2 a^11 / (1 + a), a = e^-epsilon; nothing is proved of other noise."""
+    asked = "|n - count(people, sex = F)| <= 10 with probability 0.95"
+    plan = Problem(ONE_COUNT.replace("RANGE", "[0, 10]").replace("LIMIT", asked)).solve()
+    wanted = brentq(lambda e: 2 * np.exp(-11 * e) / (1 + np.exp(-e)) - 0.05, 0.01, 5)
+    assert float(picked(plan.document)) == pytest.approx(wanted, rel=1e-5)
+    assert float(picked(plan.document)) >= wanted * (1 - 1e-9)
+    assert plan.loss.lower_bound is None
+    assert plan.verify().ok
+    assert plan.document["alternatives"] == []
+    forged = copy.deepcopy(plan.document)
+    forged["mechanism"]["scalars"]["epsilon"] = "0.2"
+    assert not Plan(resign(forged)).verify().ok
+    with pytest.raises(SolveError, match="PS0612"):
+        Problem(ONE_COUNT.replace("RANGE", "[0, 0.1]").replace("LIMIT", asked)).solve()
+
+
+def test_the_least_pure_epsilon_for_sizes_of_errors() -> None:
+    """Geometric noise has a mean size of 2 a / (1 - a^2)."""
+    asked = "E[ |n - count(people, sex = F)| ] <= 2"
+    plan = Problem(ONE_COUNT.replace("RANGE", "[0, inf)").replace("LIMIT", asked)).solve()
+    wanted = brentq(lambda e: 2 * np.exp(-e) / (1 - np.exp(-2 * e)) - 2, 0.01, 5)
+    assert float(picked(plan.document)) == pytest.approx(wanted, rel=1e-5)
+    assert plan.verify().ok

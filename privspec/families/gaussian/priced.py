@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
@@ -59,6 +59,8 @@ TIGHT = 1e-7
 """Share of its limit by which the nearest error may stay below it."""
 ROUNDS = 40
 """Amounts that are tried at most."""
+LEAST_KNOWN, LEAST_TRIED = Fraction(1, 10**6), Fraction(1, 10**9)
+"""Relative width at which halving ends, and the least amount that it tries."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -165,13 +167,9 @@ def priced(model: Model, settings: Settings) -> Decided | Infeasible:
         return system
     search = Search(model, settings, parsed(model), perf_counter(), system)
     pure = any(line.measure.gaussian_mu_down() is None for line in lines_at(model, reference(model)))
-    for line in system.lowered.limits if pure else ():
-        if not line.of_squares:
-            text = "solve finds the least amount of pure epsilon for squares of errors only"
-            raise SpecError.at(
-                model.source, line.span, "PS0502", text, help="E[ (O[j] - y[j])^2 ] <= 4, or allow a delta"
-            )
-    found = _least(search) if search.found.rest is None else _weighed(search)
+    plain = all(line.of_squares for line in system.lowered.limits)
+    least = _least if plain or not pure else _least_known
+    found = least(search) if search.found.rest is None else _weighed(search, least)
     return found.decided() if isinstance(found, Picked) else found
 
 
@@ -208,6 +206,42 @@ def _least(search: Search) -> Picked | Infeasible:
     raise SolveError(Diagnostic("PS0610", text, (label,), help=hint, source=search.model.source))
 
 
+def _least_known(search: Search) -> Picked | Infeasible:
+    """The least amount at which noise that is known meets the lines, by halving: no error of it scales as squares do.
+
+    Raises: SolveError PS0612 where none does at the end of the range.
+    """
+    system = replace(ratios(search.system), limits=search.system.limits, normal=False)
+
+    def choice(value: Fraction, *, alternatives: bool = False) -> tuple[Problem, Choice | Infeasible]:
+        settings = replace(search.settings, alternatives=alternatives, progress=None)
+        problem = search.problem(value, system, settings)
+        return problem, choose(problem)
+
+    def enough(value: Fraction) -> bool:
+        try:
+            return not isinstance(choice(value)[1], Infeasible)
+        except SolveError:
+            return False
+
+    low, value = search.found.low, max(reference(search.model), search.found.low)
+    while not enough(value):
+        if value >= search.end:
+            search.check_end()
+            _, found = choice(value)  # or says why there is none
+            assert isinstance(found, Infeasible)
+            return search.out_of_range(found, value, None)
+        low, value = value, min(2 * value, search.end)
+    if low > 0 and enough(low):
+        value = low
+    while value > low * (1 + LEAST_KNOWN) and value > LEAST_TRIED:
+        middle = search.between(low, value)
+        low, value = (low, middle) if enough(middle) else (middle, value)
+    problem, chosen = choice(value, alternatives=search.settings.alternatives)
+    assert not isinstance(chosen, Infeasible)
+    return Picked(search, value, problem, chosen, perf_counter() - search.started)
+
+
 def _decided(search: Search, value: Fraction) -> Picked | Infeasible:
     tried = search.nearest(value, alternatives=search.settings.alternatives)
     if isinstance(tried, Infeasible):
@@ -218,14 +252,14 @@ def _decided(search: Search, value: Fraction) -> Picked | Infeasible:
 # --- errors beside the amount ---------------------------------------------------------------------
 
 
-def _weighed(search: Search) -> Picked | Infeasible:
+def _weighed(search: Search, least: Callable[[Search], Picked | Infeasible]) -> Picked | Infeasible:
     """The amount at which it costs least together with the errors at it: the best of those tried.
 
     Raises: SolveError where errors at an amount are not known.
     """
     low, known = search.found.low, dict[Fraction, Choice | Infeasible]()
     if search.system.limits:
-        first = _least(search)
+        first = least(search)
         if isinstance(first, Infeasible):
             return first
         low = first.value
@@ -317,6 +351,8 @@ class Picked:
         if search.found.rest is not None:
             own = float(search.found.cost(self.value))
             return tuple(replace(one, loss=one.loss + own) for one in self.choice.others)
+        if self.problem.system.limits:  # found by halving: at which amount others meet the lines is not known
+            return ()
         here, pure = float(search.strength(self.value)), search.measured(self.value).pure_epsilon is not None
         for one in self.choice.others:
             wanted, value = here * sqrt(one.loss), self.value * Fraction(sqrt(one.loss))
