@@ -202,7 +202,15 @@ APPROXIMATE = Measure(
     without_delta=PURE,
 )
 LOCAL_PURE = Measure(
-    "LDP", (EPSILON,), "local differential privacy", _ratio, variant="Pure DP", local=True, follows_from_pure=True
+    "LDP",
+    (EPSILON,),
+    "local differential privacy",
+    _ratio,
+    variant="Pure DP",
+    local=True,
+    follows_from_pure=True,
+    shared=True,
+    bounds_others=False,
 )
 LOCAL_APPROXIMATE = Measure(
     "LDP",

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Measure
+from privspec.kernel.measures import APPROXIMATE, MEASURES, Measure
 from privspec.kernel.systems import ChosenShare, PartOfSystem, System, component_names
-from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
@@ -25,7 +24,7 @@ from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, GraphNode, Model, once
 from privspec.model.measures import Chosen
-from privspec.model.neighbours import GivenTheModel, ReplacingVoter
+from privspec.model.neighbours import GivenTheModel
 from privspec.model.observers import looks
 from privspec.model.reports import Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
@@ -471,11 +470,7 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported 
         if sum(part.times for part in sharing) > 1 and not (
             line.measure.name == line.measure.of.name and line.measure.of.shared
         ):
-            hint = f"choose one of {SHARED}"
-            if line.measure.common is LOCAL_PURE and isinstance(line.neighbours, ReplacingVoter):
-                hint = f"write `{PURE.name} wrt ..., replacing one {line.neighbours.party}`: "
-                hint += f"under `{NOBODY.written}` it says the same"
-            yield line.span, f"{line.measure.name} shared by outputs of several kinds", hint
+            yield line.span, f"{line.measure.name} shared by outputs of several kinds", f"choose one of {SHARED}"
         if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
             yield line.span, "a line given the model that several outputs or runs share", hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -29,7 +30,7 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, check, solve
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of, reads
-from tests.plans import components, solved
+from tests.plans import components, resign, solved
 
 PRIVACY = "all outputs are (1, 1e-6)-DP wrt all inputs, replacing one person"
 
@@ -492,3 +493,36 @@ def test_finite_outputs_that_no_line_joins_are_drawn_apart() -> None:
     assert "2 parts" in apart.summary(200)
     assert small.loss.value < apart.loss.value < 2 * 2 / (e + 2)
     assert joined.loss.value >= small.loss.value - 1e-9
+
+
+ASKED_TWICE = """\
+spec asked_twice
+parties: guest in 1..40
+variables:
+  input meal[guest] in {fish, meat, none}
+  input drink[guest] in {tea, wine}
+  output meals
+  output drinks
+loss: E[ ||meals - histogram(meal)||^2 ] + E[ ||drinks - histogram(drink)||^2 ]
+privacy: (meals, drinks) is 2-LDP wrt (meal, drink)
+"""
+
+
+def test_what_one_guest_reports_twice_adds_up_to_the_line() -> None:
+    """As the same line in pure epsilon says it of whoever sees all messages: two reports, each of a share of it."""
+    plan = Problem(ASKED_TWICE).solve()
+    line = ASKED_TWICE.replace("2-LDP wrt (meal, drink)", "2-DP wrt (meal, drink), replacing one guest")
+    known = Problem(f"{line}options: trust nobody\n").solve()
+    assert plan.loss.value == pytest.approx(known.loss.value, rel=1e-9)
+    assert plan.verify().ok
+    parts = plan.document["mechanism"]["components"]
+    shares = [Fraction(dict(one["shares"][0]["amounts"])["epsilon"]) for one in parts.values()]
+    assert len(shares) == 2
+    assert sum(shares) <= 2
+    forged = copy.deepcopy(plan.document)
+    for one in forged["mechanism"]["components"].values():
+        one["shares"][0]["amounts"] = [["epsilon", "3/2"]]
+    assert not Plan(resign(forged)).verify().ok
+    forged = copy.deepcopy(plan.document)
+    forged["problem"]["obligations"][0]["measure"]["amounts"] = [["epsilon", "1"]]
+    assert not Plan(resign(forged)).verify().ok

@@ -32,7 +32,7 @@ from privspec.families.systems.splits import (
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.gaussian import mu_down
-from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, LOCAL_PURE, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.kernel.writing import write
 from privspec.language import syntax
@@ -389,7 +389,7 @@ DIGITS_OF_EPSILON = 7
 """Decimals of a chosen epsilon that Gaussian noise satisfies beside a delta."""
 LARGEST_EPSILON = 10**4
 """No share is looked for beyond."""
-SPENT = {PURE: (PURE,), APPROXIMATE: KINDS, ZERO_CONCENTRATED: (GAUSSIAN,), GAUSSIAN: (GAUSSIAN,)}
+SPENT = {PURE: (PURE,), LOCAL_PURE: (PURE,), APPROXIMATE: KINDS, ZERO_CONCENTRATED: (GAUSSIAN,), GAUSSIAN: (GAUSSIAN,)}
 """How a part spends whose share is chosen in a measure."""
 
 

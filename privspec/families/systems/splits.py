@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.losses import CHANCES, GRID, PICKS, Pair, PrivacyLoss
-from privspec.kernel.measures import GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
+from privspec.kernel.measures import GAUSSIAN, PURE, PURE_MEASURES, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Spent, composed_proves
 from privspec.solvers.programs import Array
 
@@ -177,7 +177,7 @@ class Line:
         asked = {key: float(value) for key, value in self.asked.items()}
         if not mu and not pure.any():
             return inf
-        if self.measure is PURE:
+        if self.measure in PURE_MEASURES:
             return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
         if self.measure is ZERO_CONCENTRATED:
             return float((2 * asked["rho"] / (mu**2 + (pure**2).sum())) ** 0.5)
