@@ -11,6 +11,7 @@ import pytest
 from privspec.solvers.stepped import solve, stairs
 
 from privspec.api import Problem
+from privspec.core.diagnostics import SolveError
 from privspec.execute.family import simulate
 from privspec.families.gaussian.stepped import law_of
 from privspec.kernel import judge
@@ -355,3 +356,36 @@ def test_inputs_that_no_line_protects_are_told() -> None:
     assert judge(plan_text(plan)).ok
     (exposure,) = plan["exposures"]
     assert 0.05 < float(exposure["bound"]["delta"]) <= 1
+
+
+LIMITED = """\
+variables:
+  input x in [0, 1]^9
+  output m
+loss: E[ (m - sum(x))^2 ]
+accuracy: E[ (m - sum(x))^2 ] <= LIMIT
+privacy: m is EPSILON-DP wrt x, replacing one entry
+"""
+
+
+def test_a_line_about_the_error_is_met_by_the_best_law_of_one_number() -> None:
+    """At epsilon 1/2 it has 7.917 where Laplace noise has 8; what a plan advises is the least that does."""
+    text = LIMITED.replace("EPSILON", "0.5")
+    plan = Problem(text.replace("LIMIT", "7.95")).solve()
+    assert plan.status == "optimal"
+    assert plan.document["mechanism"]["family"] == "stepped"
+    assert judge(plan.to_json()).ok
+    forged = mutate(dict(plan.document), ("accuracy", 0, "bound"), 7.9)
+    assert not judge(plan_text(forged)).ok
+    tight = Problem(text.replace("LIMIT", "0.5")).solve()
+    assert tight.status == "infeasible"
+    error, epsilon = (one["change"] for one in tight.document["relaxations"])
+    assert error == "accept 7.9171 in place of 0.5"
+    assert epsilon == "accept 1.86-DP"
+    for amount, met in (("1.86", True), ("1.855", False)):
+        again = LIMITED.replace("EPSILON", amount).replace("LIMIT", "0.5")
+        if met:
+            assert Problem(again).solve().verify().ok
+        else:
+            with pytest.raises(SolveError, match="PS0612"):
+                Problem(again).solve()

@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
 from privspec.families.gaussian.dense import exact_release, full_dual, offered, run_solver, solved
-from privspec.families.gaussian.problem import AccuracyLimit, Problem, Verdict
+from privspec.families.gaussian.problem import AccuracyLimit, Problem, Verdict, lower
 from privspec.families.gaussian.release import Candidate, LinearRelease
 from privspec.families.gaussian.sizes import line_value
 from privspec.kernel.measures import PURE
@@ -44,6 +44,8 @@ MEETS = 1e-5
 """The same for what is offered as a way out, in rounded figures."""
 ROOM = 2e-7
 """Relative room left below each target for the tolerance of the reference solver."""
+NARROW = Fraction(1, 1000)
+"""Relative width at which an epsilon that is enough is no longer halved."""
 TIGHTENED = 4
 """Times that targets are narrowed until what is found meets them."""
 REFERENCE_SIZE = 64
@@ -172,9 +174,36 @@ def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: flo
         yield _looser_target(problem.system.limits, ratio * (1 + 1e-5))
     if len(requirements) == 1:
         wanted = Fraction(f"{float(epsilons[0]) * sqrt(ratio) * (1 + 1e-4):.4g}")
+        if problem.system.outputs_count == 1:
+            wanted = _less_in_steps(problem, epsilons[0], wanted)
         weaker = _with(requirements[0].measure, "epsilon", max(wanted, epsilons[0]))
         if weaker is not None and weaker.pure_epsilon is not None:
             yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
+
+
+def _less_in_steps(problem: Problem, low: Fraction, high: Fraction) -> Fraction:
+    """An epsilon in four digits at which the best law of one number meets the lines, or `high`: it shrinks faster."""
+    from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
+
+    def enough(epsilon: Fraction) -> bool:
+        (line,) = problem.model.requirements
+        weaker = _with(line.measure, "epsilon", epsilon)
+        if weaker is None:
+            return False
+        model = replace(problem.model, requirements=(replace(line, measure=weaker),))
+        system = lower(model)
+        if isinstance(system, Infeasible):
+            return False
+        changed = Problem(model, system, problem.settings)
+        found = (one.mechanism for one in stepped_candidates(changed, bounded=False))
+        return any(mechanism is not None and meets(changed, mechanism.release) for mechanism in found)
+
+    while high - low > NARROW * high:
+        middle = Fraction(f"{float(low + high) / 2:.4g}")
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 # --- feasibility ----------------------------------------------------------------------------------
