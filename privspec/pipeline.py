@@ -207,7 +207,7 @@ def within_limits() -> Iterator[None]:
     except OutOfTimeError as error:
         raise _no_answer(str(error), "allow more time with --time-limit") from error
     except SolverError as error:
-        raise _no_answer(str(error), "name the places for noise (`noise at ...`), or release fewer numbers") from error
+        raise _no_answer(str(error), error.advice) from error
 
 
 def _no_answer(why: str, advice: str, *notes: str) -> SolveError:

@@ -281,7 +281,9 @@ class Unprotectable:
 
 
 class SolverError(Exception):
-    """A solver could not answer."""
+    """A solver could not answer; `advice`: what may help."""
+
+    advice = "name the places for noise (`noise at ...`), or release fewer numbers"
 
 
 class ReferenceFailedError(SolverError):

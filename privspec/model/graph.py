@@ -535,8 +535,8 @@ class Model:
 
     @property
     def trust_span(self) -> Span:
-        """Where it stands who is trusted; all of the spec where it does not say so."""
-        return self.trust.span or self.spec.span
+        """Where it stands who is trusted; where the spec does not say so, what it promises first, or all of it."""
+        return self.trust.span or next((line.span for line in self.requirements), self.spec.span)
 
     def line(self, node: HasSpan) -> int:
         """The number of the line that something begins on."""

@@ -217,7 +217,7 @@ def _pool(model: Model, each: GraphNode) -> tuple[GraphNode, bool]:
 def _output(model: Model, pool: GraphNode) -> GraphNode:
     free = [node for node in model.outputs if node.definition is None]
     if len(model.outputs) != 1 or len(free) != 1:
-        raise Failure("PS0501", model.spec.span, "solve releases one output of such functions")
+        raise Failure("PS0501", model.outputs[-1].span, "solve releases one output of such functions")
     if free[0].type.shape != pool.type.shape:
         text = f"solve releases {free[0].name} for {pool.name}, which has another shape"
         raise Failure("PS0501", free[0].span, text, help=f"compare it with {pool.name} in the loss")

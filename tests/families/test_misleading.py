@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from privspec.api import Problem
-from privspec.core.diagnostics import SpecError
+from privspec.core.diagnostics import SolveError, SpecError
+from privspec.families.gaussian import reference
 
 PLACES = """\
 variables:
@@ -186,6 +187,29 @@ def test_what_is_said_is_true_and_what_is_advised_solves(
         text = text.replace(old, new)
     if change:
         assert Problem(text, {}, base=tmp_path).solve().verify().ok
+
+
+def test_a_line_that_is_too_large_for_the_general_solver_is_said_to_fit_the_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of units that lie apart no other solver takes lines; a term of the loss it does."""
+    text = """\
+variables:
+  input x in [0, 1]^8
+  output O
+loss: E[ ||O - prefix_sums(x)||^2 ]
+accuracy: E[ (O[8] - sum(x))^2 ] <= 4
+privacy: O is 1-GDP wrt x, replacing up to 2 entries, at least 3 apart
+"""
+    monkeypatch.setattr(reference, "LARGEST_CONES", 1.0)
+    with pytest.raises(SolveError) as caught:
+        Problem(text).solve()
+    (found,) = caught.value.diagnostics
+    assert "too many for the general convex solver" in found.message
+    assert (found.help or "").startswith("ask for the accuracy in the loss")
+    weighed = text.replace("accuracy: E[ (O[8] - sum(x))^2 ] <= 4\n", "")
+    weighed = weighed.replace("loss: ", "loss: 3 * E[ (O[8] - sum(x))^2 ] + ")
+    assert Problem(weighed).solve().status == "optimal"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ class TooLargeError(NotSpecialError):
             f"{len(program.target)} outputs under {sum(count for _, count in _cones(program)):,} conditions are too "
             "many for the general convex solver, and no special one takes this program"
         )
+        if program.limits:
+            self.advice = "ask for the accuracy in the loss instead of a line: a term of more weight has less error"
 
 
 def solve_with_cvxpy(
