@@ -7,19 +7,19 @@ that stands for that here. What carries a guarantee is read strictly, by the ker
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from privspec.core.records import MISSING, dataclass, field, fields, replace
+from privspec.kernel.core.problem import executed, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.registry import block_of
 
 T = TypeVar("T", bound="Part")
-E = TypeVar("E")
 
 
 def parse_exact(text: object) -> Fraction:
@@ -537,18 +537,19 @@ class Stated(Part):
     reason: str = ""
     relaxations: tuple[Line, ...] = ()
     claims: Mapping[str, Any] = field(default_factory=dict)
-    executed: Executed = Executed()
+    run: Executed = Executed()
     design: DesignPart | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
 
-    def executed_as(self, read: Callable[[JsonNode, JsonNode], E]) -> E:
-        """What the plan executes for its one block, as the kernel reads it.
+    @cached_property
+    def executed(self) -> Any:
+        """What the plan executes, as the kernel reads it.
 
         Raises: ValueError where the kernel refuses it.
         """
-        (block,) = self.problem.blocks
         try:
-            return read(JsonNode(block, "block"), JsonNode(self.document["mechanism"], "mechanism"))
+            frame = read_frame(JsonNode(self.document["problem"], "problem"))
+            return executed(frame, JsonNode(self.document["mechanism"], "mechanism"))
         except Refused as reason:
             raise ValueError(str(reason)) from reason
 
@@ -558,8 +559,8 @@ class Stated(Part):
 
         Raises: KeyError, TypeError, ValueError if it is not of that form.
         """
-        executed = (plan.get("mechanism") or {}).get("executed") or {}
-        if "strategy" in executed and "outputs" not in executed:
+        run = (plan.get("mechanism") or {}).get("executed") or {}
+        if "strategy" in run and "outputs" not in run:
             block = block_of(plan)
-            executed = {**executed, "inputs": block["held"], "outputs": block["released"]}
-        return cls.read({**plan, "executed": executed, "document": plan})
+            run = {**run, "inputs": block["held"], "outputs": block["released"]}
+        return cls.read({**plan, "run": run, "document": plan})

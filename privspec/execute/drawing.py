@@ -24,7 +24,7 @@ from privspec.execute.keeper import DataOwnerReport, Fit, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.core.tables import read_law
+from privspec.kernel.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
 from privspec.noise.samplers import WORD, Randomness

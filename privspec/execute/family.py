@@ -16,7 +16,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, field
 from privspec.execute.keeper import STRICT_RULE, DataOwnerReport, refuse
 from privspec.execute.sources import AS_USUAL, TextFiles
-from privspec.kernel.core.problem import Data, Frame, read_frame
+from privspec.kernel.core.problem import Data, executed, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.trust import NOBODY, TrustModel
 from privspec.noise.samplers import SimulationRandomness
@@ -332,15 +332,6 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
     source: Data
     trust: TrustModel
 
-    READ: ClassVar[Callable[[JsonNode, JsonNode], Any]]
-    """What the kernel reads of a block and the mechanism of a plan."""
-
-    @classmethod
-    def read_plan(cls, block: JsonNode, mechanism: JsonNode, _frame: Frame) -> E:
-        """Raises: Refused for what is no mechanism of the family."""
-        found: E = cls.READ(block, mechanism)
-        return found
-
     @staticmethod
     @abstractmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> C:
@@ -357,9 +348,8 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
     @classmethod
     def of_plan(cls, plan: Plan) -> Self:
         with readable_plan():
-            frame, (block,) = read_frame(JsonNode(plan["problem"], "problem")), plan["problem"]["blocks"]
-            executed = cls.read_plan(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"), frame)
-            return cls(executed, frame.data[0], frame.trust.means)
+            frame = read_frame(JsonNode(plan["problem"], "problem"))
+            return cls(executed(frame, JsonNode(plan["mechanism"], "mechanism")), frame.data[0], frame.trust.means)
 
     @classmethod
     def fit(cls, model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:

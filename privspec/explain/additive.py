@@ -140,7 +140,7 @@ class AdditiveNoise(MechanismFact):
         known = plan.loss is not None and not self.numbers and not _of_sizes(plan)
         value, kind = (plan.loss.value, plan.loss.kind) if plan.loss and known else (math.nan, "")
         if not self.outputs:
-            sizes = {o.name: o.stop - o.start for o in plan.executed.outputs}
+            sizes = {o.name: o.stop - o.start for o in plan.run.outputs}
             # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
             plain = list(sizes) == [where.squared_error_of]
             return (value / sizes[where.squared_error_of], "an answer") if plain else (None, "")
@@ -238,7 +238,7 @@ class CompactNoise(AdditiveNoise):
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         if self.shape == "laplace":
             return None
-        return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
+        return AdditiveNoise.frontier(self, replace(plan, run=Executed(noise=Noise(shape="gaussian"))), claims)
 
 
 _LATTICES = {
@@ -336,7 +336,7 @@ def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], 
 
 def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
     """The mechanism of a plan that adds noise, or of a family that is not known."""
-    run, variances = plan.executed, _output_variances(plan)
+    run, variances = plan.run, _output_variances(plan)
     spread = {
         o.name: np.sqrt(np.maximum(variances[o.start : o.stop], 0.0)) for o in run.outputs if variances is not None
     }
@@ -432,7 +432,7 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
 
 def _output_variances(plan: Stated) -> Array | None:
     """The variance of each released number: as stated, by the reconstruction, or by sites that are the outputs."""
-    covariance, run = plan.mechanism.output_covariance, plan.executed
+    covariance, run = plan.mechanism.output_covariance, plan.run
     if covariance is not None:
         return np.array([row[i] for i, row in enumerate(covariance)], dtype=float)
     if run.reconstruction.of == "outputs":
@@ -486,11 +486,11 @@ def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
     Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
     variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
     """
-    law = _scaling(plan.executed.noise.shape)
+    law = _scaling(plan.run.noise.shape)
     if plan.loss is None or law is None or not claims or plan.mechanism.scalars:
         return None
     if len(claims) == 1:
-        found = law(claims[0], plan.executed)
+        found = law(claims[0], plan.run)
     elif law is _gaussian:
         axis = "factor on every guarantee at once (1 = this plan)"
         scales = [(f, 1 / float(f) ** 2) for f in FACTORS]

@@ -23,13 +23,14 @@ from privspec.explain.document import Accuracy, Block, Note, Sentence, SpecLine
 from privspec.explain.facts import MechanismFact, Moved, randomness
 from privspec.explain.messages import phrase, say, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, known, rounded
-from privspec.kernel.chains import ChainBlock, read_chain
+from privspec.kernel.chains import ChainBlock
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.laws.laplace import laplace_variance
-from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, read_executed
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies
 from privspec.kernel.measures import PURE
-from privspec.kernel.streams import Banded, read_banded
-from privspec.stated import Site, Stated, Statistic
+from privspec.kernel.statistics import Site
+from privspec.kernel.streams import Banded
+from privspec.stated import Stated, Statistic
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -125,7 +126,7 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    done = plan.executed_as(read_executed)
+    done = plan.executed
     known, at, outputs = done.block, 0, dict[str, list[Spread]]()
     spread = list(_spreads(done))
     for one in known.released:
@@ -135,10 +136,10 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
     if isinstance(done, Separate):
         drawn = [one for one, scale in zip(asked, done.scales, strict=True) if scale is not None]
     elif isinstance(done, Strategies):
-        rows = {own: part.strategy.nrows() for own, part in done.parts.items()}
+        rows = {own: part.strategy.nrows() for own, part in done.each.items()}
         drawn = [(len(own), [(prod(known.sizes[i] for i in own) * n, 1.0)]) for own, n in rows.items()]
     else:
-        sizes = done.deviations.items()
+        sizes = done.each.items()
         drawn = [(len(own), [(prod(known.sizes[i] for i in own), float(size) ** 2)]) for own, size in sizes]
     return _noise(plan, where, known, outputs, drawn, asked)
 
@@ -244,7 +245,7 @@ def stream_noise(plan: Stated, where: Context) -> StreamNoise:
 
     Raises: ValueError if it is not of that form.
     """
-    done = plan.executed_as(read_banded)
+    done = plan.executed
     block, held = done.block, done.block.held
     limits = f"{held.lower} to {held.upper}"
     if held.ball is not None:
@@ -382,7 +383,7 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    chain = plan.executed_as(read_chain)
+    chain = plan.executed
     block, size = chain.block, len(chain.block.states)
     each = float(laplace_variance(chain.scale * chain.unit, chain.unit))
     steps = _chances(block.steps)
@@ -525,7 +526,7 @@ class StatisticFact(MechanismFact):
         return *self._sentences("auditor", facts), *self._sentences("protects", facts), *randomness(self.note)
 
     def in_figures(self) -> list[Block]:
-        rows = [(n.at, n.shape, key, value) for n in self.noise[:_LISTED] for key, value in n.parameters.items()]
+        rows = [(n.at, n.shape, key, str(value)) for n in self.noise[:_LISTED] for key, value in n.parameters.items()]
         many = {"listed": _LISTED, "parties": len(self.noise)}
         rest = phrase("statistics.drawn_at.rest", many) if len(self.noise) > _LISTED else ""
         return [tabled("statistics.drawn_at", rows, rest=rest)]
@@ -540,12 +541,12 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    mechanism, (block,) = plan.mechanism, plan.problem.blocks
+    done, (block,) = plan.executed, plan.problem.blocks
     found = Statistic.read(block)
-    route = next(route for route in found.routes if route.at == mechanism.route)
+    route = next(route for route in found.routes if route.at == done.route)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     return StatisticFact(
-        family=mechanism.family,
+        family=done.FORM,
         released=frozenset({found.output}),
         statistic=found,
         route=route.name,
@@ -555,9 +556,9 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
         records=count(found.count),
         dimension=count(found.dimension),
         radius=known(found.radius, 6),
-        each_party=mechanism.where == "each party",
-        finish_first=mechanism.finish_first,
-        noise=mechanism.sites,
+        each_party=done.each_party,
+        finish_first=done.finish_first,
+        noise=done.sites,
         without_noise=None if plan.loss is None else known(plan.loss.without_noise),
         crowds=count(0 if plan.loss is None else plan.loss.crowds),
         stand_ins=count(0 if plan.loss is None else plan.loss.parties),

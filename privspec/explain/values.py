@@ -33,14 +33,12 @@ from privspec.explain.document import Accuracy, Block, SpecLine
 from privspec.explain.facts import MechanismFact
 from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.keys import KeyBlock, read_keys
+from privspec.kernel.keys import KeyBlock
 from privspec.kernel.laws.knorm import root_up
-from privspec.kernel.means import Listed, MeanBlock, Means, read_means
-from privspec.kernel.points import NORM_OF, PointBlock, Points, read_points
-from privspec.kernel.reports import CellBlock, Frequencies, FrequencyBlock, Sets, read_cells, read_frequencies
-from privspec.kernel.selection import Drawn, Ranks, Selected, Where, read_drawn
+from privspec.kernel.means import Listed, MeanBlock
+from privspec.kernel.points import NORM_OF, PointBlock, Points
+from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
+from privspec.kernel.selection import Drawn, Ranks, Selected, Where
 from privspec.model.reports import listing
 from privspec.problem.fitting import Done
 from privspec.stated import Stated
@@ -69,21 +67,13 @@ class ValueFact(MechanismFact):
 
     @staticmethod
     @abstractmethod
-    def read(plan: Stated) -> Any:
-        """What a plan executes.
-
-        Raises: KeyError, TypeError, ValueError if it is not of that form.
-        """
-
-    @staticmethod
-    @abstractmethod
     def cost(block: Any) -> Cost:
         """What the problem says of errors."""
 
     @classmethod
     def of(cls, plan: Stated, where: Context) -> ValueFact:
         """The mechanism of a plan."""
-        done, loss = cls.read(plan), plan.loss
+        done, loss = plan.executed, plan.loss
         weight, squared, numbers = cls.cost(done.block)
         each = max((loss.value if loss else 0.0) / float(weight) / numbers, 0.0)
         return cls(
@@ -134,10 +124,6 @@ class PointFact(ValueFact):
     near: Quantity | None
 
     page = "points"
-
-    @staticmethod
-    def read(plan: Stated) -> Points:
-        return plan.executed_as(read_points)
 
     @staticmethod
     def cost(block: PointBlock) -> Cost:
@@ -235,10 +221,6 @@ class CellFact(ValueFact):
     page = "cells"
 
     @staticmethod
-    def read(plan: Stated) -> Any:
-        return plan.executed_as(read_cells)
-
-    @staticmethod
     def cost(block: CellBlock) -> Cost:
         return block.weight, block.power == 2, 1
 
@@ -295,10 +277,6 @@ class FrequencyFact(ValueFact):
     """The set that each party reports; an estimate is off by as much over all values."""
 
     page = "frequencies"
-
-    @staticmethod
-    def read(plan: Stated) -> Frequencies:
-        return plan.executed_as(read_frequencies)
 
     @staticmethod
     def cost(block: FrequencyBlock) -> Cost:
@@ -402,10 +380,6 @@ class MeanFact(ValueFact):
     page = "means"
 
     @staticmethod
-    def read(plan: Stated) -> Means:
-        return plan.executed_as(read_means)
-
-    @staticmethod
     def cost(block: MeanBlock) -> Cost:
         return (block.numbers[0].weight if len(block.numbers) == 1 else Fraction(1)), True, 1
 
@@ -504,10 +478,6 @@ class KeyFact(ValueFact):
     page = "keys"
 
     @staticmethod
-    def read(plan: Stated) -> Any:
-        return plan.executed_as(read_keys)
-
-    @staticmethod
     def cost(block: KeyBlock) -> Cost:
         return block.weight, block.error == "squared", 1
 
@@ -595,11 +565,6 @@ class SelectionFact(ValueFact):
     """One of the values of a column; errors are in units that readers know, roots where they are squares."""
 
     page = "selection"
-
-    @staticmethod
-    def read(plan: Stated) -> Any:
-        frame = read_frame(JsonNode(plan.document["problem"], "problem"))
-        return plan.executed_as(lambda block, mechanism: read_drawn(block, mechanism, frame))
 
     @staticmethod
     def cost(block: Selected) -> Cost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from math import gcd
 
@@ -10,8 +10,8 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import ConditionalLaw, Entries, GivenModel, SequenceModel
 from privspec.kernel.core.numbers import ball
-from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, frozen, read
+from privspec.kernel.core.problem import Bound, Mechanism, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, frozen
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Promise, Question, judge_promises
@@ -34,6 +34,7 @@ from privspec.kernel.terms import Structured
 from privspec.kernel.worth import judge_worth
 
 NOISE = ("discrete-laplace",)
+"""The note that the noise rests on."""
 CONDITIONAL, PLAIN = "entry given the model", ("entry", "record", "everything")
 CLASSES = ("", "discrete Laplace noise of one size, on the grid of the answers")
 FINEST = Fraction(1, 64)
@@ -104,12 +105,34 @@ class ChainBlock:
 
 
 @frozen
-class Chain(Drawn):
+class Chain(Drawn, Mechanism):
     """What is executed: `offset` + `unit` times (whole numbers, summed over the entries, + noise of a size)."""
 
+    FORM = "chain"
+
+    counts: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)
+    model: SequenceModel = field(init=False)
     block: ChainBlock
-    offset: tuple[Fraction, ...]
     unit: Fraction
+    offset: tuple[Fraction, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refused where the answers of the block are no multiples of the step."""
+        block = self.block
+        if self.unit <= 0 or self.scale < FINEST:
+            raise Refused("has noise of no size, or one that is too small to be drawn")
+        lowest, width = [min(row) for row in block.added.rows], len(block.offset.values())
+        parts = block.added.unit / self.unit
+        up, down = parts.as_integer_ratio()
+        moved = [[(value - low) * up for value in row] for row, low in zip(block.added.rows, lowest, strict=True)]
+        if any(value % down for row in moved for value in row):
+            raise Refused("has a unit that is no step of the answers: they lie between multiples of it")
+        rows = [tuple(value // down for value in row) for row in moved]
+        base = [sum(lowest[j::width]) * block.added.unit + offset for j, offset in enumerate(block.offset.values())]
+        counts = tuple(tuple(rows[i : i + width]) for i in range(0, len(rows), width))
+        for name, value in (("counts", counts), ("model", block.model), ("offset", tuple(base))):
+            object.__setattr__(self, name, value)
+        Drawn.__post_init__(self)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -118,28 +141,6 @@ class Chain(Drawn):
     @property
     def term(self) -> Structured:
         return Structured(Sums(self.counts), WholeLaplace(self.scale), frozenset(self.outputs))
-
-
-def read_chain(block: JsonNode, mechanism: JsonNode) -> Chain:
-    """What a plan executes for a block."""
-    found = read(ChainBlock, block)
-    unit, scale = mechanism.stating({"family": "chain", "noise": NOISE[0]}, "unit", "scale")
-    return chain_of(found, unit.exact(), scale.exact())
-
-
-def chain_of(block: ChainBlock, step: Fraction, size: Fraction) -> Chain:
-    """Noise of a size in steps, on the answers of a block; refused where these are no multiples of the step."""
-    if step <= 0 or size < FINEST:
-        raise Refused("the noise has no size, or one that is too small to be drawn")
-    lowest, width = [min(row) for row in block.added.rows], len(block.offset.values())
-    parts = block.added.unit / step
-    moved = [[(value - low) * parts for value in row] for row, low in zip(block.added.rows, lowest, strict=True)]
-    if parts.denominator != 1 and any(value.denominator != 1 for row in moved for value in row):
-        raise Refused("the unit is no step of the answers: they lie between multiples of it")
-    rows = [tuple(int(value) for value in row) for row in moved]
-    base = [sum(lowest[j::width]) * block.added.unit + offset for j, offset in enumerate(block.offset.values())]
-    counts = tuple(tuple(rows[i : i + width]) for i in range(0, len(rows), width))
-    return Chain(counts, block.model, size, block, tuple(base), step)
 
 
 def step_of(block: ChainBlock) -> Fraction:
@@ -153,14 +154,14 @@ def units_of(chain: Chain) -> str:
     return f"squared units of {' and '.join(chain.outputs)}"
 
 
-def errors_of(chain: Chain, weights: Grid) -> Fraction:
-    """The mean of a weighted sum of squared errors."""
-    return sum(weights.values()) * laplace_variance(chain.scale * chain.unit, chain.unit)
+def errors_of(chain: Chain, weights: Grid, scale: Fraction | None = None) -> Fraction:
+    """The mean of a weighted sum of squared errors, with noise of another size where one is given."""
+    return sum(weights.values()) * laplace_variance((scale or chain.scale) * chain.unit, chain.unit)
 
 
 def loss_of(chain: Chain, scale: Fraction) -> Fraction:
     """The expected loss with noise of a size."""
-    return errors_of(replace(chain, scale=scale), chain.block.weights)
+    return errors_of(chain, chain.block.weights, scale)
 
 
 def told_apart(chain: Chain, scale: Fraction, place: list[int], epsilon: Fraction) -> bool:
@@ -204,8 +205,11 @@ def told_beyond(chain: Chain, scale: Fraction, place: list[int], signs: list[int
 class ChainRules(Rules):
     """How plans about sequences are judged."""
 
+    mechanisms = (Chain,)
+
     def privacy(self, case: PlanUnderCheck) -> Chain:
-        chain, proofs = read_chain(case.block, case.mechanism), dict[int, Proof]()
+        chain: Chain = self.read(case.frame, case.mechanism)
+        proofs = dict[int, Proof]()
         block = chain.block
         held = [(data.name, data.party) for data in case.frame.data]
         if held != [(block.source, None)] or case.frame.trust.means.public:

@@ -8,6 +8,7 @@ Mandayam 2022; noise/notes/unknown-keys.md).
 
 from __future__ import annotations
 
+from dataclasses import field
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
@@ -15,7 +16,7 @@ from math import ceil, floor
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ZERO, exp_up
 from privspec.kernel.core.problem import ContributionBound, PlanUnderCheck, Rules, Unit, read_guarantees, wrong_person
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
@@ -119,12 +120,27 @@ class KeyBlock:
 
 @frozen
 class Keys(OneOutput):
-    """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
+    """What is executed: chances[i - 1] is that of the threshold i: steps[i - 1] of `total`."""
+
+    FORM = "keys"
 
     block: KeyBlock
-    steps: tuple[int, ...]
-    total: int
+    chances: Grid
     centre: int
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", sum(self.steps))
+        if len(self.chances.shape) != 1 or not 0 < len(self.steps) <= MOST_STEPS:
+            raise Refused("has no thresholds, or too many")
+        if min(self.steps) < 0 or self.total * self.chances.unit != 1:
+            raise Refused("is no law: chances to be shown fall with the count, or do not add up to one")
+        if self.centre > (len(self.steps) if self.block.counts else 0):
+            raise Refused("moves counts by more than there are thresholds, or where none are released")
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return self.chances.entries
 
     def kept(self) -> list[Fraction]:
         """The chances that a key of 1, 2, ... records is shown; the last is one."""
@@ -153,22 +169,6 @@ class Keys(OneOutput):
             for n, (off, chance) in enumerate(zip(noise, kept, strict=True), 1)
         ]
         return block.averaged(what, errors, errors[-1])
-
-
-def read_keys(block: JsonNode, mechanism: JsonNode) -> Keys:
-    """What a plan executes for a block."""
-    found = read(KeyBlock, block)
-    steps, centre = mechanism.stating({"family": "keys"}, "steps", "centre")
-    (count,) = steps.extents(1)
-    if not 0 < count <= MOST_STEPS:
-        raise steps.wrong("has no thresholds, or too many")
-    chances = steps.array(count)
-    if min(chances.entries) < 0 or sum(chances.values()) != 1:
-        raise steps.wrong("is no law: chances to be shown fall with the count, or do not add up to one")
-    where = centre.integer(0, count)
-    if not found.counts and where:
-        raise centre.wrong("moves counts, and none are released")
-    return Keys(found, chances.entries, sum(chances.entries), where)
 
 
 # --- what one unit moves, and what no mechanism is below ------------------------------------------------
@@ -299,8 +299,11 @@ def lower_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: Js
 class KeyRules(Rules):
     """How plans about unknown keys are judged."""
 
+    mechanisms = (Keys,)
+
     def privacy(self, case: PlanUnderCheck) -> Keys:
-        keys, found = read_keys(case.block, case.mechanism), read_guarantees(case.guarantees, case.frame)
+        keys: Keys = self.read(case.frame, case.mechanism)
+        found = read_guarantees(case.guarantees, case.frame)
         held = [(data.name, data.party, data.rule) for data in case.frame.data]
         if held != [(keys.block.source, None, "drop")] or not case.frame.trust.means.central:
             raise case.block.wrong("is about other data, or other trust, than the problem")

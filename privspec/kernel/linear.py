@@ -16,8 +16,8 @@ from fractions import Fraction
 from flint import fmpq
 
 from privspec.kernel import rows as matrices
-from privspec.kernel.core.linear import InputLayout, Linear, Matrix, Measured, Release
-from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
+from privspec.kernel.core.linear import Difference, InputLayout, Linear, Matrix, Measured, Release
+from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together, losses
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
@@ -144,6 +144,14 @@ class LinearRules(PriceableRules):
     ) -> Bound:
         assert isinstance(executed, Release)
         return let_through_together(case, executed, view, outputs, witness)
+
+
+def largest_loss(
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
+) -> Fraction:
+    """At most what whoever sees some outputs learns: the mu, the delta at the epsilon of its law, or the epsilon."""
+    found = losses(release, frame, outputs, differences, witness)
+    return max((loss.figure(release.noise.figures[-1]) for loss in found), default=ZERO)
 
 
 def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from dataclasses import field
 from fractions import Fraction
 from math import prod
+from typing import TypeVar
 
 from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
@@ -36,8 +37,17 @@ from privspec.kernel.chains import FINEST
 from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import Column, Matrix, read_matrix
 from privspec.kernel.core.numbers import ZERO, ball, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees, wrong_person
-from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
+from privspec.kernel.core.problem import (
+    Bound,
+    Mechanism,
+    Obligation,
+    PlanUnderCheck,
+    Rules,
+    View,
+    read_guarantees,
+    wrong_person,
+)
+from privspec.kernel.core.reading import JsonNode, Refused, Size, frozen
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace, laplace_variance
 from privspec.kernel.laws.law import Law, Strategy
@@ -56,6 +66,7 @@ PURE = "additive noise of the same pure epsilon, unbiased"
 PRECISION = 160
 MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
 """Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
+T = TypeVar("T")
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
 
@@ -206,10 +217,10 @@ class Marginals:
 
 
 Weighed = tuple[int, Fraction]
-READERS = {"Weighed": {"table": "int", "weight": "Fraction"}}
+READERS = {"Weighed": {"table": "int", "weight": "Fraction"}, "Matrix": read_matrix}
 
 
-class Released:
+class Released(Mechanism):
     """What is executed, in deviations of normal noise or in scales of Laplace noise; and what it rests on."""
 
     block: Marginals
@@ -243,14 +254,18 @@ class Residuals(Released):
     multiples of `grid` deviations, what is released to `output_grid`.
     """
 
+    FORM = "marginals"
+
     block: Marginals
-    deviations: dict[Subset, Fraction]
+    deviations: tuple[Size, ...]
     grid: Fraction
     output_grid: Fraction
+    each: dict[Subset, Fraction] = field(init=False)
     variances: dict[Subset, fmpq] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        for own, deviation in self.deviations.items():
+        object.__setattr__(self, "each", _by_set(self, self.deviations, ordered=False))
+        for own, deviation in self.each.items():
             scale = prod(self.block.sizes[i] * (self.block.sizes[i] - 1) for i in own)
             self.variances[own] = rational(deviation) ** 2 * scale
 
@@ -262,12 +277,12 @@ class Residuals(Released):
     @property
     def strategy(self) -> residuals.Residuals:
         """What is drawn, in deviations of the noise."""
-        parts = {own: fmpq_mat(1, 1, [1 / rational(one)]) if one else None for own, one in self.deviations.items()}
+        parts = {own: fmpq_mat(1, 1, [1 / rational(one)]) if one else None for own, one in self.each.items()}
         return residuals.Residuals(self.block.sizes, parts, self.block.told)
 
     def losses(self) -> list[Fraction]:
         """Every term of the loss; the loss is the largest."""
-        squares = {own: rational(deviation) ** 2 for own, deviation in self.deviations.items()}
+        squares = {own: rational(deviation) ** 2 for own, deviation in self.each.items()}
         every = (self.block.coefficients(list(term)) for term in self.block.terms)
         return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), fmpq())) for one in every]
 
@@ -279,22 +294,21 @@ class Residuals(Released):
         """At least what rounding moves a number of a table by."""
         block, found = self.block, fmpq()
         for own in block.within(table):
-            found += prod(2 * block.sizes[i] for i in own) * rational(self.deviations[own])
+            found += prod(2 * block.sizes[i] for i in own) * rational(self.each[own])
         cells = prod(block.sizes[i] for i in table)
         return self.output_grid / 2 + fraction(found) * self.grid / 2 / cells
 
 
-def read_residuals(block: Marginals, mechanism: JsonNode) -> Residuals:
-    """What a plan executes for a block without columns in order."""
-    subsets, deviations, grid, output_grid = mechanism.stating(
-        {"family": "marginals"}, "subsets", "deviations", "grid", "output_grid"
-    )
-    subsets.same([list(own) for own in block.subsets])
-    sizes = tuple(one.exact(0) for one in deviations.items(len(block.subsets)))
-    steps = grid.exact(), output_grid.exact()
-    if min(steps) <= 0:
-        raise mechanism.wrong("has a grid that is not positive")
-    return Residuals(block, dict(zip(block.subsets, sizes, strict=True)), *steps)
+def _by_set(found: Residuals | Strategies, listed: tuple[T, ...], *, ordered: bool) -> dict[Subset, T]:
+    """What a mechanism states of each set of columns of its block, in their order."""
+    subsets, families = found.block.subsets, found.block.families
+    if bool(found.block.ordered) != ordered or (families and "gaussian" not in families):
+        raise Refused("is not a family of noise that the problem allows")
+    if len(listed) != len(subsets):
+        raise Refused(f"is about {len(listed)} sets of columns in place of {len(subsets)}")
+    if min(found.grid, found.output_grid) <= 0:
+        raise Refused("has a grid that is not positive")
+    return dict(zip(subsets, listed, strict=True))
 
 
 @frozen
@@ -304,6 +318,7 @@ class Separate(Released):
     One without a scale is added up from that noisy table by more columns whose squared scales then add up to least.
     """
 
+    FORM = "laplace"
     law = WholeLaplace(Fraction(1))
     notes = (*law.notes, "post-processing")
 
@@ -312,6 +327,13 @@ class Separate(Released):
     sources: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
+        families, tables = self.block.families, self.block.tables
+        if self.block.ordered or (families and not {"laplace", "geometric"} & set(families)):
+            raise Refused("is not a family of noise that the problem allows")
+        if len(self.scales) != len(tables):
+            raise Refused(f"has {len(self.scales)} scales in place of {len(tables)}")
+        if min((scale for scale in self.scales if scale is not None), default=FINEST) < FINEST:
+            raise Refused("has scales that are not those of noise")
         object.__setattr__(self, "sources", tuple(self._source(t) for t in range(len(self.scales))))
 
     def _source(self, table: int) -> int:
@@ -347,15 +369,6 @@ class Separate(Released):
         tables = self.block.tables
         each = [self.variance(t) * prod(self.block.sizes[i] for i in own) for t, own in enumerate(tables)]
         return [sum((w * each[t] for t, w in term), ZERO) for term in self.block.terms]
-
-
-def read_separate(block: Marginals, mechanism: JsonNode) -> Separate:
-    """What a plan executes, of noise on each table by itself."""
-    (listed,) = mechanism.stating({"family": "laplace"}, "scales")
-    scales = tuple(None if one.absent else one.exact() for one in listed.items(len(block.tables)))
-    if min((scale for scale in scales if scale is not None), default=FINEST) < FINEST:
-        raise listed.wrong("are not scales of noise")
-    return Separate(block, scales)
 
 
 # --- what a record tells ---------------------------------------------------------------------------------
@@ -528,15 +541,28 @@ class Part:
 class Strategies(Released):
     """What is executed: noise of deviation one on each answer of every strategy, rounded to multiples of `grid`."""
 
+    FORM = "ordered"
+
     block: Marginals
-    parts: dict[Subset, Part]
+    parts: tuple[Part, ...]
     grid: Fraction
     output_grid: Fraction
+    each: dict[Subset, Part] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "each", _by_set(self, self.parts, ordered=True))
+        cells = self.block.cells
+        for part in self.parts:
+            rows = part.strategy.nrows()
+            if not 0 < rows <= cells or part.strategy.ncols() != cells:
+                raise Refused("has a strategy of no rows, of more than there are cells, or of other cells")
+            if (part.reconstruction.nrows(), part.reconstruction.ncols()) != (cells, rows):
+                raise Refused("has a reconstruction of other answers or cells")
 
     @property
     def strategy(self) -> residuals.Residuals:
         """What is drawn, in deviations of the noise."""
-        parts = {own: part.strategy for own, part in self.parts.items()}
+        parts = {own: part.strategy for own, part in self.each.items()}
         return residuals.Residuals(self.block.sizes, parts, self.block.told)
 
     @property
@@ -548,7 +574,7 @@ class Strategies(Released):
         """The weighted sum of the variances of all tables."""
         kinds, found = kinds_of(self.block), ZERO
         asked = [asked_of(self.block, weights) for weights in kinds.weights]
-        for own, part in self.parts.items():
+        for own, part in self.each.items():
             kind, factor = kinds.places[own]
             found += factor * sum(products(asked[kind] * part.reconstruction, part.reconstruction), ZERO)
         return [found]
@@ -558,7 +584,7 @@ class Strategies(Released):
         block, kinds, found = self.block, kinds_of(self.block), ZERO
         one, added = identity(block.cells), fmpq_mat(1, block.cells, [1] * block.cells)
         grams = {ways: fmpq_mat(gram_of(block, ways)) for weights in kinds.weights for ways in weights}
-        for own, part in self.parts.items():
+        for own, part in self.each.items():
             for ways in kinds.weights[kinds.places[own][0]]:
                 if set(ways) == {"all"}:
                     off = added * part.reconstruction * part.strategy - added
@@ -578,36 +604,11 @@ class Strategies(Released):
         parts = sum(
             (
                 (self.grid / 2 * 2 ** len(own)) ** 2 * part.strategy.nrows() / (self.block.share(own) or 1)
-                for own, part in self.parts.items()
+                for own, part in self.each.items()
             ),
             ZERO,
         )
         return 4 * parts + self.output_grid**2 * self.of_one
-
-
-def read_strategies(block: Marginals, mechanism: JsonNode) -> Strategies:
-    """What a plan executes for a block with columns in order."""
-    parts, grid, output_grid = mechanism.stating({"family": "ordered"}, "parts", "grid", "output_grid")
-    listed = {}
-    for own, item in zip(block.subsets, parts.items(len(block.subsets)), strict=True):
-        strategy, reconstruction = item.stating({"columns": list(own)}, "strategy", "reconstruction")
-        rows = strategy.extents(2)[0]
-        if not 0 < rows <= block.cells:
-            raise strategy.wrong("has no rows, or more than there are cells")
-        listed[own] = Part(read_matrix(strategy, rows, block.cells), read_matrix(reconstruction, block.cells, rows))
-    steps = grid.exact(), output_grid.exact()
-    if min(steps) <= 0:
-        raise mechanism.wrong("has a grid that is not positive")
-    return Strategies(block, listed, *steps)
-
-
-def read_executed(block: JsonNode, mechanism: JsonNode) -> Residuals | Separate | Strategies:
-    """What a plan executes for a block: one family where columns are in order, one of two where none is."""
-    found = read(Marginals, block)
-    pure = not found.ordered and isinstance(mechanism.value, dict) and mechanism.value.get("family") == "laplace"
-    if found.families and not ({"laplace", "geometric"} if pure else {"gaussian"}) & set(found.families):
-        raise mechanism.wrong("is not a family of noise that the problem allows")
-    return (read_strategies if found.ordered else read_separate if pure else read_residuals)(found, mechanism)
 
 
 Executed = Residuals | Separate | Strategies
@@ -616,8 +617,11 @@ Executed = Residuals | Separate | Strategies
 class MarginalRules(Rules):
     """How plans about tables of counts are judged."""
 
+    mechanisms = Residuals, Separate, Strategies
+
     def privacy(self, case: PlanUnderCheck) -> Executed:
-        executed, promises = read_executed(case.block, case.mechanism), list[Promise]()
+        executed: Executed = self.read(case.frame, case.mechanism)
+        promises = list[Promise]()
         block = executed.block
         held_by(case, block.source)
         for guarantee in read_guarantees(case.guarantees, case.frame):

@@ -15,7 +15,7 @@ No unbiased estimate of any form, from one report of each party that is drawn by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import comb, lcm, prod
 from typing import Any
@@ -23,7 +23,7 @@ from typing import Any
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import ZERO, exp_up
 from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, View, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
@@ -233,9 +233,23 @@ WORDS = {"MeanBlock.kind": ("expected", "worst")}
 class Means:
     """What is executed: the table of a report, and the estimates of its columns (columns, numbers)."""
 
+    FORM = "means"
+
     block: MeanBlock
-    term: Table
+    table: Grid
     estimates: Grid
+    term: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        block, (rows, columns) = self.block, (*self.table.shape, 0, 0)[:2]
+        if self.table.shape != (len(block.held.points()), columns) or not rows:
+            raise Refused("has a table of other values")
+        if self.estimates.shape != (columns, len(block.numbers)):
+            raise Refused("has estimates of other reports or numbers")
+        law = table_of(self.table, block.outputs[0].name)
+        # whoever sees an output sees all reports
+        places = tuple((one.name, tuple(range(columns))) for one in block.outputs)
+        object.__setattr__(self, "term", Table(law.rows, law.whole, places))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -292,17 +306,6 @@ class Means:
         """The same of one number alone, whatever its errors cost."""
         numbers = [replace(one, weight=Fraction(j == number)) for j, one in enumerate(self.block.numbers)]
         return replace(self, block=replace(self.block, numbers=tuple(numbers))).loss()
-
-
-def read_means(block: JsonNode, mechanism: JsonNode) -> Means:
-    """What a plan executes for a block."""
-    found = read(MeanBlock, block)
-    table, estimates = mechanism.stating({"family": "means"}, "table", "estimates")
-    rows, (columns, _) = len(found.held.points()), estimates.extents(2)
-    law = table_of(table.array(rows, columns), found.outputs[0].name)
-    # whoever sees an output sees all reports
-    places = tuple((one.name, tuple(range(columns))) for one in found.outputs)
-    return Means(found, Table(law.rows, law.whole, places), estimates.array(columns, len(found.numbers)))
 
 
 def lower_bound(block: MeanBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:
@@ -370,6 +373,8 @@ def units_of(block: MeanBlock) -> str:
 class MeanRules(ReportRules):
     """How plans about means of reports are judged."""
 
+    mechanisms = (Means,)
+
     by_keeper = False
 
     def reach(
@@ -404,7 +409,7 @@ class MeanRules(ReportRules):
         return found
 
     def privacy(self, case: PlanUnderCheck) -> Means:
-        found = read_means(case.block, case.mechanism)
+        found: Means = self.read(case.frame, case.mechanism)
         block = found.block
         self.view(case, block)
         rows, columns = len(found.term.rows), len(found.term.rows[0])

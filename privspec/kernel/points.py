@@ -14,7 +14,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Anything, ByDistance, Change
 from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import AskedMeasure, Guarantee, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.reading import Positive, Refused, Size, Whole, frozen
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
@@ -23,6 +23,7 @@ from privspec.kernel.terms import Pick
 from privspec.kernel.worth import judge_worth
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
+WORDS = {"Points.norm": NORMS}
 NOTE = "real-points"
 CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
@@ -118,10 +119,16 @@ class PointBlock:
 class Points(OneOutput):
     """What is executed: every point with noise of density ~ e^(-||v|| / scale), rounded to multiples of `step`."""
 
+    FORM = "points"
+
     block: PointBlock
     norm: str
-    scale: Fraction
-    step: Fraction
+    scale: Size
+    step: Size
+
+    def __post_init__(self) -> None:
+        if not self.scale or not self.step:
+            raise Refused("has noise of no size, or no step to round to")
 
     @property
     def term(self) -> Pick:
@@ -135,16 +142,6 @@ class Points(OneOutput):
         if metric is None and self.block.diameter_squared(self.norm) is None:
             return None
         return epsilon_of(self.term, Anything() if metric is None else ByDistance(NORM_OF[metric]))
-
-
-def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
-    """What a plan executes for a block."""
-    found = read(PointBlock, block)
-    norm, scale, step = mechanism.stating({"family": "points"}, "norm", "scale", "unit")
-    size, grid = scale.exact(), step.exact()
-    if size <= 0 or grid <= 0:
-        raise mechanism.wrong("has noise of no size, or no step to round to")
-    return Points(found, norm.one_of(*NORMS), size, grid)
 
 
 # --- losses ----------------------------------------------------------------------------------------------
@@ -236,10 +233,12 @@ def units_of(block: PointBlock) -> str:
 class PointRules(ReportRules):
     """How plans about reports of points are judged."""
 
+    mechanisms = (Points,)
+
     of = "point"
 
     def privacy(self, case: PlanUnderCheck) -> Points:
-        points = read_points(case.block, case.mechanism)
+        points: Points = self.read(case.frame, case.mechanism)
         self.view(case, points.block)
         guarantees = guarantees_of(case, points.block, (BY_DISTANCE, *PURE_MEASURES))
         judge_promises(case, points.term, [_promised(points, one) for one in guarantees])

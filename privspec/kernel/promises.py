@@ -7,7 +7,7 @@ from typing import Any
 
 from privspec.kernel.changes import Change
 from privspec.kernel.core.numbers import ZERO
-from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, notes_of
+from privspec.kernel.core.problem import Guarantee, Mechanism, PlanUnderCheck, notes_of
 from privspec.kernel.core.reading import frozen
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
@@ -20,7 +20,7 @@ STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, Z
 """What figures alone say, by which of them there are; others are those of the measure that is asked for."""
 
 
-class OneOutput:
+class OneOutput(Mechanism):
     """What is executed for a block of one output."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ best size of set (noise/notes/local-histograms.md).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -21,7 +21,16 @@ from typing import Any
 from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.reading import (
+    Grid,
+    JsonNode,
+    Positive,
+    Refused,
+    Size,
+    Whole,
+    Wholes,
+    frozen,
+)
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
@@ -141,8 +150,16 @@ class CellBlock:
 class Cells(OneOutput):
     """What is executed: the cell of the number picks a row of the table."""
 
+    FORM = "cells"
+
     block: CellBlock
-    term: Table
+    table: Grid
+    term: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.table.shape != (self.block.cells, len(self.block.values)):
+            raise Refused("has a table of other cells or values")
+        object.__setattr__(self, "term", table_of(self.table, self.block.output))
 
     def loss(self) -> Fraction:
         """By the law of the number, or at the worst one: within a cell it is convex in the number."""
@@ -160,13 +177,6 @@ class Cells(OneOutput):
     def epsilon(self) -> Fraction | None:
         """The logarithm of the largest ratio of two chances of one report, rounded up; None where it has no limit."""
         return epsilon_of(self.term, self.change)
-
-
-def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
-    """What a plan executes for a block."""
-    found = read(CellBlock, block)
-    (table,) = mechanism.stating({"family": "cells"}, "table")
-    return Cells(found, table_of(table.array(found.cells, len(found.values)), found.output))
 
 
 def lower_bound(block: CellBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:
@@ -207,10 +217,12 @@ def units_of_cells(block: CellBlock) -> str:
 class CellRules(ReportRules):
     """How plans about finite reports of real numbers are judged."""
 
+    mechanisms = (Cells,)
+
     of = "number"
 
     def privacy(self, case: PlanUnderCheck) -> Cells:
-        cells = read_cells(case.block, case.mechanism)
+        cells: Cells = self.read(case.frame, case.mechanism)
         block = cells.block
         self.view(case, block)
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
@@ -331,6 +343,11 @@ class Sets:
         return replace(self.block, weight=weight).summed(own + (self.block.told - 1) * other)
 
 
+SetLaw = tuple[int, Fraction]
+"""The size of a set, and the chance that it holds the own value."""
+READERS = {"SetLaw": {"subset": "Positive", "chance": "Fraction"}}
+
+
 @frozen
 class Frequencies(OneOutput):
     """What is executed: a kind of sets for each epsilon, and `of` each party which of these it sends (None: the one).
@@ -338,9 +355,27 @@ class Frequencies(OneOutput):
     What is released is the sum of the estimates from all kinds.
     """
 
+    FORM = "frequencies"
+
     block: FrequencyBlock
-    kinds: tuple[Sets, ...]
-    of: tuple[int, ...] | None
+    sets: tuple[SetLaw, ...]
+    of: Wholes | None = None
+    kinds: tuple[Sets, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        block, of = self.block, self.of
+        if any(not size < block.told or not Fraction(size, block.told) < chance < 1 for size, chance in self.sets):
+            raise Refused("has what is no chance, or none that tells the own value from any other")
+        if (of is not None and len(of) != block.count) or {0, *(of or ())} != set(range(len(self.sets))):
+            raise Refused("does not say of each party what it sends, or some kind is sent by none")
+        sent = [0] * len(self.sets)
+        for kind in of or ():
+            sent[kind] += 1
+        sizes = [block.count] if of is None else sent
+        if not all(sizes):
+            raise Refused("has a kind that is sent by none")
+        kinds = (Sets(replace(block, count=size), *law) for size, law in zip(sizes, self.sets, strict=True))
+        object.__setattr__(self, "kinds", tuple(kinds))
 
     def error(self, weight: Fraction) -> Fraction:
         """The expected sum of the squared errors of what is released, times a weight: reports are independent."""
@@ -349,40 +384,13 @@ class Frequencies(OneOutput):
     @property
     def term(self) -> Pick:
         """Reports that all may see."""
-        law = SetOfValues(self.block.told, tuple((kind.subset, kind.chance) for kind in self.kinds))
-        return Pick(self.block.output, law, public=True)
+        return Pick(self.block.output, SetOfValues(self.block.told, self.sets), public=True)
 
     def epsilon(self, kind: int | None = None) -> Fraction:
         """That of a kind, or the largest of any party, rounded up."""
         found = epsilon_of(self.term, Anything(kind))
         assert found is not None
         return found
-
-
-def read_frequencies(block: JsonNode, mechanism: JsonNode) -> Frequencies:
-    """What a plan executes for a block."""
-    found = read(FrequencyBlock, block)
-    kinds, of = mechanism.stating({"family": "frequencies"}, "kinds", "of")
-    laws = [_law(found, kind) for kind in kinds.items()]
-    if of.absent and len(laws) == 1:
-        which, sizes = None, [found.count]
-    else:
-        which = of.array(found.count).entries
-        if set(which) != set(range(len(laws))):
-            raise of.wrong("does not say of each party what it sends, or some kind is sent by none")
-        sizes = [0] * len(laws)
-        for kind in which:
-            sizes[kind] += 1
-    own = (replace(found, count=size) for size in sizes)
-    return Frequencies(found, tuple(Sets(one, *law) for one, law in zip(own, laws, strict=True)), which)
-
-
-def _law(block: FrequencyBlock, kind: JsonNode) -> tuple[int, Fraction]:
-    subset, chance = kind.fields("subset", "chance")
-    size, own = subset.integer(1, block.told - 1), chance.exact(0)
-    if not Fraction(size, block.told) < own < 1:
-        raise chance.wrong("is no chance, or none that tells the own value from any other")
-    return size, own
 
 
 def information(values: int, subset: int, ratio: Fraction) -> Fraction:
@@ -442,10 +450,12 @@ def units_of_counts(block: FrequencyBlock) -> str:
 class FrequencyRules(ReportRules):
     """How plans about histograms of reports are judged."""
 
+    mechanisms = (Frequencies,)
+
     by_keeper = False
 
     def privacy(self, case: PlanUnderCheck) -> Frequencies:
-        found = read_frequencies(case.block, case.mechanism)
+        found: Frequencies = self.read(case.frame, case.mechanism)
         block = found.block
         self.view(case, block)
         for kind in found.kinds:

@@ -7,6 +7,7 @@ Both are as private as `ratio_up` says, by what one record can do to the scores 
 
 from __future__ import annotations
 
+from dataclasses import field
 from fractions import Fraction
 from math import ceil, comb, factorial, floor, prod
 
@@ -25,13 +26,14 @@ from privspec.kernel.core.problem import (
     Rules,
     Unit,
     View,
+    family_of,
     read_guarantees,
     wrong_person,
 )
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
-from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
+from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
 from privspec.kernel.rules import derive
@@ -199,7 +201,7 @@ class Selected:
         return Sought(law.size, score.share, each, shares, gaps, self.cost.form == "distance")
 
 
-WORDS = {"Cost.form": ("ranks", "distance", "mismatch")}
+WORDS = {"Cost.form": ("ranks", "distance", "mismatch"), "Drawn.family": FAMILIES}
 
 
 # --- how far records move scores --------------------------------------------------------------------------
@@ -301,13 +303,26 @@ class Drawn(OneOutput):
     `handicap`: steps that every answer is behind whatever the data are, none where it is empty.
     """
 
+    GIVEN = "block", "drops", "kept"
+
     block: Selected
     family: str
     base: Fraction
-    target: Target | None
-    handicap: tuple[int, ...]
-    drops: bool
+    target: Target | None = None
+    handicap: tuple[int, ...] = ()
+    drops: bool = False
     kept: ContributionBound | None = None
+
+    def __post_init__(self) -> None:
+        if self.base < 1 or self.base.numerator > FINEST:
+            raise Refused("has chances that grow with every step, or more binary places than are drawn")
+        target = self.target
+        if (target is None) != isinstance(self.block.score, Counts):
+            raise Refused("has a target that is not what such scores are about")
+        if target is not None and target.share.denominator > LARGEST_PARTS:
+            raise Refused("has a target of more parts than are drawn")
+        if self.handicap and len(self.handicap) != self.block.size:
+            raise Refused("has a handicap that is of other answers")
 
     def scores(self, counts: list[int]) -> list[int]:
         """The steps of every answer, of how many records stand at each, and those that it always has."""
@@ -348,13 +363,18 @@ def changed(unit: Unit, records: int | None) -> Records:
 class Listed(OneOutput):
     """What is executed: the law of the answers at every table of counts; these are as in `tables_of`."""
 
-    block: Selected
-    term: Table
-    drops: bool
+    FORM = family = "table"
+    GIVEN = "block", "drops"
 
-    @property
-    def family(self) -> str:
-        return "table"
+    block: Selected
+    table: Grid
+    drops: bool = False
+    term: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.table.shape != (len(tables_of(self.block)), self.block.size):
+            raise Refused("has laws of other tables or answers")
+        object.__setattr__(self, "term", table_of(self.table, self.block.output))
 
     @property
     def words(self) -> str:
@@ -499,29 +519,6 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: ContributionBoun
     return max(found)
 
 
-def read_drawn(block: JsonNode, mechanism: JsonNode, frame: Frame) -> Drawn | Listed:
-    """What a plan executes for a block; all but the mechanism and its numbers is as the problem says."""
-    found = read(Selected, block)
-    _units(frame, found, block)
-    drops = frame.data[0].rule == "drop"
-    said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}
-    if isinstance(mechanism.value, dict) and mechanism.value.get("family") == "table":
-        (table,) = mechanism.stating(said | {"family": "table"}, "table")
-        return Listed(found, table_of(table.array(len(tables_of(found)), found.size), found.output), drops)
-    family, base, aim, more = mechanism.stating(said, "family", "base", "target", "handicap")
-    name, number = family.one_of("exponential", "permute_and_flip"), base.exact(1)
-    if number.numerator > FINEST:
-        raise base.wrong("has more binary places than are drawn")
-    target = None if aim.absent else read(Target, aim)
-    assert target is None or isinstance(target, Target)
-    if (target is None) != isinstance(found.score, Counts) or (target and target.share.denominator > LARGEST_PARTS):
-        raise aim.wrong("is not what such scores are about")
-    handicap = tuple(one.integer() for one in more.items())
-    if handicap and len(handicap) != found.size:
-        raise more.wrong("is of other answers")
-    return Drawn(found, name, number, target, handicap, drops, frame.data[0].kept)
-
-
 def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
     """One table that one keeper holds, one output, one unit a line: a record, several, or all of them."""
     lines, units = frame.obligations, [unit for one in frame.obligations for unit in one.units]
@@ -552,8 +549,16 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
 class SelectionRules(Rules):
     """Plans that select a value of a column."""
 
+    def read(self, frame: Frame, mechanism: JsonNode) -> Drawn | Listed:
+        (block,), data = frame.blocks, frame.data[0]
+        found, drops = read(Selected, block), data.rule == "drop"
+        _units(frame, found, block)
+        if family_of(mechanism, (*FAMILIES, Listed.FORM)) == Listed.FORM:
+            return read(Listed, mechanism, block=found, drops=drops)
+        return read(Drawn, mechanism, block=found, drops=drops, kept=data.kept)
+
     def privacy(self, case: PlanUnderCheck) -> Drawn | Listed:
-        drawn, lines = read_drawn(case.block, case.mechanism, case.frame), list[Line]()
+        drawn, lines = self.read(case.frame, case.mechanism), list[Line]()
         block = drawn.block
         each = f", for each of {block.groups} groups" if block.by else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")

@@ -5,12 +5,13 @@ What follows the noise uses public numbers only (lemma post-processing): pooling
 
 from __future__ import annotations
 
+from dataclasses import field
 from fractions import Fraction
 
 from privspec.kernel.changes import OfParty
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.core.reading import Positive, Refused, Size, frozen
 from privspec.kernel.laws.statistics import (
     LARGEST_RADIUS,
     SHAPES,
@@ -126,25 +127,61 @@ class StatisticBlock:
         return statistics_of(self.records)
 
 
-WORDS = {"Ball.norm": ("l1", "l2")}
+Parameters = dict[str, Fraction]
+READERS = {"Parameters": lambda item: {key: one.exact(0) for key, one in item.entries()}}
+WORDS = {"Ball.norm": ("l1", "l2"), "Executed.where": PLACES}
 
 
 # --- plans -------------------------------------------------------------------------------------------------------
 
 
 @frozen
+class Site:
+    """Noise of a shape at a place in the call, on the grid of statistics, by its parameters."""
+
+    at: str
+    shape: str
+    parameters: Parameters
+    grid: Fraction
+
+
+@frozen
 class Executed(OneOutput):
     """Records to the statistic `route` to noise to output; one law for all, or one for each party in order.
 
-    `finish_first`: each party's noisy statistic is finished and the results are pooled, else once for all.
+    `where`: at each party, or at the pool; `finish_first`: each party's noisy statistic is finished and the results are
+    pooled, else once for all.
     """
+
+    FORM = "statistic"
 
     block: StatisticBlock
     route: str
-    each_party: bool
+    where: str
     finish_first: bool
-    weights: tuple[Fraction, ...] | None
-    noises: tuple[Noise, ...]
+    sites: tuple[Site, ...]
+    weights: tuple[Size, ...] | None = None
+    noises: tuple[Noise, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        block, each = self.block, self.each_party
+        if self.route not in block.statistics:
+            raise Refused("is not about a statistic that the problem offers")
+        node = block.each if each else block.pool
+        at = node if self.route == "result" else f"{self.route}({node})"
+        if block.sites is not None and at not in block.sites:
+            raise Refused(f"is not where the spec allows noise: {', '.join(block.sites)}")
+        object.__setattr__(self, "noises", tuple(_noise(site, at, block.families) for site in self.sites))
+        if len(self.noises) not in {1, block.parties if each else 1}:
+            raise Refused("does not list the noise of all, or that of each party")
+        if self.weights is not None and len(self.weights) != block.parties:
+            raise Refused("does not weigh each party")
+        if not each and (self.finish_first or self.weights is not None or self.noises[0].bound is not None):
+            raise Refused("is at the pool: weights, reports and solving one by one are for noise at each party")
+
+    @property
+    def each_party(self) -> bool:
+        return self.where == PLACES[0]
 
     @property
     def statistic(self) -> Statistic:
@@ -162,37 +199,21 @@ class Executed(OneOutput):
         return Pick(self.block.output, NoisyStatistic(self.statistic, self.noises))
 
 
-def read_executed(block: JsonNode, mechanism: JsonNode) -> Executed:
-    """What a plan executes for a block; refused where it is not one of the ways that the block allows."""
-    found = read(StatisticBlock, block)
-    keys = "route", "where", "finish_first", "weights", "sites"
-    route, where, first, weights, places = mechanism.stating({"family": "statistic"}, *keys)
-    name, each, parties = route.one_of(*found.statistics), where.one_of(*PLACES) == PLACES[0], found.parties
-    node = found.each if each else found.pool
-    at = node if name == "result" else f"{name}({node})"
-    if found.sites is not None and at not in found.sites:
-        raise where.wrong(f"is not where the spec allows noise: {', '.join(found.sites)}")
-    noises = tuple(_noise(site, at, found.families) for site in places.items())
-    if len(noises) not in {1, parties if each else 1}:
-        raise places.wrong("does not list the noise of all, or that of each party")
-    shares = None if weights.absent else tuple(weight.exact(0) for weight in weights.items(parties))
-    if not each and (first.flag() or shares is not None or noises[0].bound is not None):
-        raise where.wrong("is the pool: weights, reports and solving one by one are for noise at each party")
-    return Executed(found, name, each, first.flag(), shares, noises)
-
-
-def _noise(site: JsonNode, at: str, families: tuple[str, ...] | None) -> Noise:
-    shape, parameters = site.stating({"at": at, "grid": str(STEP)}, "shape", "parameters")
-    known = SHAPES[shape.one_of(*SHAPES)]
+def _noise(site: Site, at: str, families: tuple[str, ...] | None) -> Noise:
+    known = SHAPES.get(site.shape)
+    if known is None or (site.at, site.grid) != (at, STEP):
+        raise Refused("has noise of a shape, at a place or on a grid that is not known")
     if families is not None and known.family not in families:
-        raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
-    bounds = ("bound",) if known.norm is None else ()
-    size, *bound = (item.exact(0) for item in parameters.fields(known.size, *bounds))
-    return Noise(shape.text(), size, bound[0] if bound else None)
+        raise Refused(f"is of a family that the spec does not allow: {', '.join(families)}")
+    if set(site.parameters) != {known.size, *(("bound",) if known.norm is None else ())}:
+        raise Refused("has noise of other parameters than those of its shape")
+    return Noise(site.shape, site.parameters[known.size], site.parameters.get("bound"))
 
 
 class Statistics(Rules):
     """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
+
+    mechanisms = (Executed,)
 
     def judge(self, case: PlanUnderCheck) -> Executed:
         """What is promised, and the loss, which is for the record."""
@@ -202,7 +223,8 @@ class Statistics(Rules):
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
         """Who sees what, then every line by its theorems."""
-        run, trust = read_executed(case.block, case.mechanism), case.frame.trust
+        run: Executed = self.read(case.frame, case.mechanism)
+        trust = case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
         if held.get(run.block.source, "") != run.block.party or trust.means.shared:
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")

@@ -24,8 +24,8 @@ from flint import arb, ctx, fmpz, fmpz_poly
 from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import InputLayout, Released
 from privspec.kernel.core.numbers import ZERO, ball, end
-from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
-from privspec.kernel.core.reading import JsonNode, Refused, Size, frozen, read
+from privspec.kernel.core.problem import Mechanism, Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.promises import Promise, judge_promises, of_one_figure
 from privspec.kernel.rules import derive
@@ -139,21 +139,32 @@ def _fitting(unit: Unit, steps: int) -> Pattern:
 
 
 @frozen
-class Banded:
+class Banded(Mechanism):
     """What is executed: `band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of noise.
 
     Inputs are put on a grid of `input_grid` (a share of their width), noisy answers on `grid`, what is released on
     `output_grid`.
     """
 
+    FORM = "stream"
+
     block: Stream
-    ramp: Fraction
-    band: int
-    lengths: tuple[int, ...]
+    ramp: Size
+    band: Positive
+    lengths: tuple[Positive, ...]
     deviations: tuple[Fraction, ...]
     input_grid: Fraction
     grid: Fraction
     output_grid: Fraction
+
+    def __post_init__(self) -> None:
+        block, steps = self.block, (self.input_grid, self.grid, self.output_grid)
+        if sum(self.lengths) != block.steps or not len(self.lengths) == len(self.deviations) <= MOST_SIZES:
+            raise Refused("has lengths that do not add up to the numbers in the row, or are too many")
+        if min(*self.deviations, *steps) <= 0 or (block.families and "gaussian" not in block.families):
+            raise Refused("has a size that is not positive, or is of a family that the problem does not allow")
+        if self.ramp > MOST_RAMP or self.band > block.steps:
+            raise Refused("has coefficients that are steeper, or more, than are looked at")
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -218,23 +229,6 @@ def inverse_up(ramp: Fraction, band: int, size: int) -> tuple[list[int], Fractio
     spread = [abs(value) for value in _sums(series + [0] * (size - len(series)))]
     more = int(most * sum(spread) / (1 - all_)) + 1
     return [value + more for value in spread], Fraction(sum(spread) + more * size, one)
-
-
-def read_banded(block: JsonNode, mechanism: JsonNode) -> Banded:
-    """What a plan executes."""
-    known = read(Stream, block)
-    names = ("ramp", "band", "lengths", "deviations", "input_grid", "grid", "output_grid")
-    ramp, band, lengths, deviations, *grids = mechanism.stating({"family": "stream"}, *names)
-    counts = tuple(one.integer(1) for one in lengths.items())
-    sizes = tuple(one.exact() for one in deviations.items(len(counts)))
-    steps = [one.exact() for one in grids]
-    if sum(counts) != known.steps or len(counts) > MOST_SIZES:
-        raise lengths.wrong("do not add up to the numbers in the row, or are too many")
-    if min(sizes) <= 0 or min(steps) <= 0 or (known.families and "gaussian" not in known.families):
-        raise mechanism.wrong("has a size that is not positive, or is of a family that the problem does not allow")
-    if ramp.exact(0) > MOST_RAMP:
-        raise ramp.wrong("is steeper than is looked at")
-    return Banded(known, ramp.exact(0), band.integer(1, known.steps), counts, sizes, *steps)
 
 
 # --- the bound ------------------------------------------------------------------------------------------
@@ -397,8 +391,10 @@ def _groups(size: int, pattern: Pattern) -> list[tuple[int, int, int]]:
 class StreamRules(Rules):
     """How plans about running totals of a long series are judged."""
 
+    mechanisms = (Banded,)
+
     def privacy(self, case: PlanUnderCheck) -> Banded:
-        executed = read_banded(case.block, case.mechanism)
+        executed: Banded = self.read(case.frame, case.mechanism)
         block, frame, promises = executed.block, case.frame, list[Promise]()
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
             raise case.block.wrong("is about other data than the problem")

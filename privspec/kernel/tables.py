@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, lcm
 
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen, read
-from privspec.kernel.core.tables import Compared, judge, laws_compared, read_law
+from privspec.kernel.core.tables import Compared, judge, laws_compared
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
 from privspec.kernel.terms import Table
@@ -21,6 +21,24 @@ from privspec.kernel.worth.duals import ONE, Dual, multiplier
 
 Part = tuple[list[Fraction], Grid | None, tuple[Variation, ...]]
 """Weights of rows, average costs, and total variations."""
+
+
+DIGITS = 2**31
+"""Most binary digits of all numerators together; a denominator has at most 2^17."""
+
+
+def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[tuple[tuple[int, ...], ...], int]:
+    """Numerators and common denominator of the executed law, whose rows sum to one."""
+    table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
+    for below in {p.denominator for row in table for p in row}:
+        whole = lcm(whole, below)
+        if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
+            raise item.wrong("have no common denominator of a reasonable size")
+    laws = tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table)
+    for number, law in enumerate(laws):
+        if sum(law) != whole:
+            raise item.wrong(f"have a row, {number}, that does not sum to one")
+    return laws, whole
 
 
 @frozen

@@ -83,7 +83,7 @@ def test_reports_are_the_best_there_are(text, loss):
     plan = solved_text(text)
     assert plan["status"] == "optimal"
     assert plan["mechanism"]["family"] == "frequencies"
-    assert plan["mechanism"]["kinds"][0]["subset"] == 1
+    assert plan["mechanism"]["sets"][0]["subset"] == 1
     assert plan["loss"]["value"] == pytest.approx(loss)
     assert all(one["loss"] >= plan["loss"]["value"] * (1 - 1e-9) for one in plan["alternatives"])
     assert Plan(plan).verify().ok
@@ -91,7 +91,7 @@ def test_reports_are_the_best_there_are(text, loss):
 
 def test_many_values_are_reported_in_sets():
     plan = solved_text(spec(values="1..100", count=10_000))
-    assert plan["mechanism"]["kinds"][0]["subset"] == 27
+    assert plan["mechanism"]["sets"][0]["subset"] == 27
     assert np.sqrt(plan["loss"]["value"] / 100) == pytest.approx(189.7, abs=0.1)
     names = {one["name"]: one["loss"] / plan["loss"]["value"] for one in plan["alternatives"]}
     assert names["k-randomised response"] == pytest.approx(9.64, abs=0.01)
@@ -239,7 +239,7 @@ def test_each_may_have_an_epsilon_of_its_own():
     text = text.replace("parties:", f"parameters:\n  epsilon[p] = [{own}]\nparties:", 1)
     plan = solved_text(text)
     assert plan["status"] == "optimal"
-    assert len(plan["mechanism"]["kinds"]) == 3
+    assert len(plan["mechanism"]["sets"]) == 3
     assert plan["alternatives"][0]["loss"] > 1.5 * plan["loss"]["value"]
     held = np.repeat([1, 2, 12], [40, 15, 5])
     drawn = simulate(plan, 800, 8, base={"word": held}, approximate=True)

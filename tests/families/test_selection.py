@@ -143,7 +143,7 @@ def test_what_is_drawn_has_the_law_that_is_judged(loss, model, table):
         mechanism["family"],
         Fraction(mechanism["base"]),
         Target(Fraction(aim["share"]), aim["offset"]),
-        tuple(mechanism["handicap"]),
+        tuple(mechanism.get("handicap", ())),
         drops=True,
     )
     law = law_of_draw(drawn, np.bincount(ages, minlength=7))

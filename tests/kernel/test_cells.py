@@ -13,8 +13,8 @@ from scipy import integrate, stats
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.reports import CellBlock, lower_bound, read_cells
-from tests.plans import mutate, solved, solved_text
+from privspec.kernel.reports import CellBlock, lower_bound
+from tests.plans import executed_of, mutate, solved, solved_text
 
 SPEC = """spec cells
 variables:
@@ -108,7 +108,7 @@ def test_any_multipliers_are_a_bound():
 
 def test_rows_are_exact_and_spend_the_epsilon():
     found = plan(epsilon="0.7", loss="worst[ |z - x| ]")
-    cells = read_cells(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
+    cells = executed_of(found)
     assert all(sum(row) == cells.term.whole for row in cells.term.rows)
     assert 0.7 - 1e-9 < cells.epsilon() <= Fraction(7, 10)
     assert cells.block.cell(Fraction(1, 8)) == 1

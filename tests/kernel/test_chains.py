@@ -16,7 +16,8 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.kernel.chains import read_chain, read_proof, told_beyond
+from privspec.kernel.chains import Chain, read_proof, told_beyond
+from privspec.kernel.core.problem import read_mechanism
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.strategies.sequences import MOST_RATIOS, reached_by_laws, reached_by_windows
@@ -171,7 +172,7 @@ def test_the_laws_of_the_answer_are_those_of_all_sequences(case, size):
     plan = solved_text(CASES[case])
     (block,) = plan["problem"]["blocks"]
     mechanism = plan["mechanism"] | {"scale": size}
-    chain = read_chain(JsonNode(block, "block"), JsonNode(mechanism, "mechanism"))
+    chain = read_mechanism(JsonNode(block, "block"), JsonNode(mechanism, "mechanism"), Chain)
     assert float(reached_by_laws(chain)) == pytest.approx(true_epsilon(block, chain.scale, chain.unit), rel=1e-9)
 
 
@@ -311,7 +312,9 @@ def test_influence_is_that_of_the_paper(back, ahead, laws):
     """A single pair of values at entry 3 of 6 with a quilt of its own; every other pair has the empty one."""
     plan = solved_text(spec(laws, 6, "{a, b}", "histogram(x)", loss="E[ ||O - y||^2 ]"))
     (block,) = plan["problem"]["blocks"]
-    chain = read_chain(JsonNode(block, "block"), JsonNode(plan["mechanism"] | {"scale": "1000000"}, "mechanism"))
+    chain = read_mechanism(
+        JsonNode(block, "block"), JsonNode(plan["mechanism"] | {"scale": "1000000"}, "mechanism"), Chain
+    )
     ((start, step),) = laws_of(block)
     ratios = quilt_by_hand(start, step, 2, 6, back, ahead)
     for (a, b), ratio in ratios.items():
@@ -348,8 +351,8 @@ def test_windows_and_far_answers_are_on_their_sides_of_the_truth(seed):
     block = random_chain(dice, length, size, dice.choice(["sum(x)", "2 * x[1] + sum(x)", "x[2] - x[3] + x[4]"]))
     proved = 0
     for scale in (Fraction(3, 4), Fraction(4)):
-        made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": str(scale)}
-        chain = read_chain(JsonNode(block, "block"), JsonNode(made, "mechanism"))
+        made = {"family": "chain", "unit": "1", "scale": str(scale)}
+        chain = read_mechanism(JsonNode(block, "block"), JsonNode(made, "mechanism"), Chain)
         true = true_epsilon(block, scale, Fraction(1))
         assert float(reached_by_laws(chain)) == pytest.approx(true, rel=1e-9, abs=1e-12)
         for distance in (1, 2, 3):
@@ -368,8 +371,8 @@ def test_windows_and_far_answers_are_on_their_sides_of_the_truth(seed):
 def test_answers_beyond_all_others_are_as_the_means_say():
     block = solved_text(CASES["three"])["problem"]["blocks"][0]
     scale = Fraction(2)
-    made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": "2"}
-    chain = read_chain(JsonNode(block, "block"), JsonNode(made, "mechanism"))
+    made = {"family": "chain", "unit": "1", "scale": "2"}
+    chain = read_mechanism(JsonNode(block, "block"), JsonNode(made, "mechanism"), Chain)
     (drawn,) = chances_of(block)
     for t, a, b, up in [(0, 2, 0, 1), (2, 0, 1, -1), (3, 1, 0, 1)]:
         means = []

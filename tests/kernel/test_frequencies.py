@@ -18,9 +18,8 @@ from privspec.kernel.reports import (
     best_subset,
     information,
     least_loss,
-    read_frequencies,
 )
-from tests.plans import mutate, solved_text
+from tests.plans import executed_of, mutate, solved_text
 
 SPEC = """spec words
 parties: p in 1..{count}
@@ -132,7 +131,7 @@ def test_the_best_size_of_all():
 def test_a_million_values_are_quick():
     found = solved_text(text(count=1000, values="1..1000000"))
     assert found["status"] == "optimal"
-    assert found["mechanism"]["kinds"][0]["subset"] == pytest.approx(1_000_000 / (1 + exp(1)), rel=1e-5)
+    assert found["mechanism"]["sets"][0]["subset"] == pytest.approx(1_000_000 / (1 + exp(1)), rel=1e-5)
 
 
 def said(report):
@@ -142,20 +141,20 @@ def said(report):
 def test_forged_plans_are_refused():
     found = solved_text(text(more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 1000\n"))
     assert judge(JsonNode(found, "plan")).ok
-    at, chance = ("problem", "blocks", 0), Fraction(found["mechanism"]["kinds"][0]["chance"])
-    kind = ("mechanism", "kinds", 0)
+    at, chance = ("problem", "blocks", 0), Fraction(found["mechanism"]["sets"][0]["chance"])
+    kind = ("mechanism", "sets", 0)
     asked = (*at, "accuracy", 0, "bound")
     for path, value, words in (
         ((*kind, "chance"), str(chance + Fraction(1, 2**60)), "where 1 is asked for"),
         ((*kind, "chance"), str(chance - Fraction(1, 1000)), "is not what the problem"),
-        ((*kind, "chance"), "1", "is no chance"),
+        ((*kind, "chance"), "1", "is no chance, or none"),
         ((*kind, "chance"), "1/5", "tells the own value"),
         ((*kind, "subset"), 2, "is not what the problem"),
-        ((*kind, "subset"), 5, "is not a whole number in its range"),
+        ((*kind, "subset"), 5, "is no chance, or none"),
         ((*kind, "subset"), 0, "is not a whole number in its range"),
         (("mechanism", "seed"), 0, ""),
-        (("mechanism", "kinds"), [], ""),
-        (("mechanism", "kinds"), found["mechanism"]["kinds"] * 2, ""),
+        (("mechanism", "sets"), [], ""),
+        (("mechanism", "sets"), found["mechanism"]["sets"] * 2, ""),
         (("mechanism", "of"), {"shape": [7], "unit": "1", "rows": [0, 0, 0, 0, 0, 0, 1]}, "say of each party"),
         (("guarantees", 0, "achieved", "epsilon"), "0.9", "the plan states 0.9"),
         (("guarantees", 0, "because"), ["tables"], "where 1 is asked for"),
@@ -194,11 +193,8 @@ def test_what_is_worse_is_not_called_optimal():
     found = solved_text(text(values="1..50", line="O is 0.5-LDP wrt word"))
     k, ratio = 50, Fraction(exp(0.5)) - Fraction(1, 10**12)
     chance = Fraction(int(ratio / (ratio + k - 1) * 2**128), 2**128)
-    one = read_frequencies(
-        JsonNode(found["problem"]["blocks"][0], "block"),
-        JsonNode({"family": "frequencies", "kinds": [{"subset": 1, "chance": str(chance)}], "of": None}, "mechanism"),
-    )
-    forged = mutate(found, ("mechanism", "kinds"), [{"subset": 1, "chance": str(chance)}])
+    forged = mutate(found, ("mechanism", "sets"), [{"subset": 1, "chance": str(chance)}])
+    one = executed_of(forged)
     value = float(one.error(Fraction(1)))
     forged = mutate(forged, ("loss", "value"), value)
     gap = float((Fraction(value) - Fraction(found["loss"]["lower_bound"])) / Fraction(value))

@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 from privspec.families.number.keys import steps_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.keys import KeyBlock, Keys, best_kept, count_bound, read_keys
+from privspec.kernel.keys import KeyBlock, Keys, best_kept, count_bound
 from privspec.kernel.laws.threshold import composed
-from tests.plans import mutate, solved_text
+from tests.plans import executed_of, mutate, solved_text
 
 ALONE = "worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]"
 COUNTS = "worst[ mean(|shown - count(people, by = {district})|) ]"
@@ -36,7 +36,7 @@ def plan(loss=ALONE, epsilon="1", delta="1e-3", unit="adding or removing one rec
 
 
 def keys_of(document) -> Keys:
-    return read_keys(JsonNode(document["problem"]["blocks"][0], "block"), JsonNode(document["mechanism"], "mechanism"))
+    return executed_of(document)
 
 
 def law(keys: Keys, count: int) -> dict[object, Fraction]:
@@ -315,7 +315,7 @@ def said(report) -> str:
 def test_forged_plans_are_refused(loss):
     found = plan(loss)
     assert judge(JsonNode(found, "plan")).ok
-    steps, at = found["mechanism"]["steps"]["rows"], ("mechanism", "steps", "rows")
+    steps, at = found["mechanism"]["chances"]["rows"], ("mechanism", "chances", "rows")
     columns = found["problem"]["blocks"][0]["columns"]
     earlier = [steps[0] + 10**30, *steps[1:-1], steps[-1] - 10**30]
     for path, value, words in (
@@ -335,7 +335,7 @@ def test_forged_plans_are_refused(loss):
         (("problem", "blocks", 0, "counts"), loss == ALONE, "is not one of what is released"),
         (("problem", "data", 0, "rule"), "map", "about other data"),
         (("problem", "trust", "kind"), "nobody", "about other data, or other trust"),
-        (("mechanism", "centre"), len(steps) + 1, "is not a whole number in its range"),
+        (("mechanism", "centre"), len(steps) + 1, "by more than there are thresholds"),
         (("loss", "value"), 0.0, "is not what"),
         (("loss", "lower_bound"), 0.9 if loss == ALONE else 900.0, ""),
     ):

@@ -12,9 +12,9 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused
-from privspec.kernel.means import Curve, Listed, MeanBlock, Number, Output, lower_bound, read_means
+from privspec.kernel.means import Curve, Listed, MeanBlock, Number, Output, lower_bound
 from privspec.kernel.writing import array, exact_grid
-from tests.plans import mutate, solved_text
+from tests.plans import executed_of, mutate, solved_text
 
 ONE = Fraction(1)
 SPEC = """spec sums
@@ -174,7 +174,7 @@ def test_a_number_is_a_mean_of_control_points(ends, powers):
 def test_the_loss_of_a_curve_is_no_less_than_at_any_number():
     """Exact errors at many numbers, from the law of the rows and the estimates."""
     plan = solved_text(text(values="[0.2, 1]"))
-    found = read_means(JsonNode(plan["problem"]["blocks"][0], "block"), JsonNode(plan["mechanism"], "mechanism"))
+    found = executed_of(plan)
     own, squares = found.block, found.squares()
     largest = Fraction(0)
     for k in range(401):

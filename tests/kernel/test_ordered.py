@@ -8,9 +8,9 @@ from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.marginals import _gram, asked_of, kinds_of, read_executed
+from privspec.kernel.marginals import _gram, asked_of, kinds_of
 from privspec.problem import marginals
-from tests.plans import mutate, solved_text
+from tests.plans import executed_of, mutate, solved_text
 
 SPEC = """spec ordered
 variables:
@@ -38,7 +38,7 @@ def plan(asked="up_to = 2, cumulative = {age}", line=ADDING):
 
 
 def executed(found):
-    return read_executed(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
+    return executed_of(found)
 
 
 def floats(matrix):
@@ -71,7 +71,7 @@ def test_privacy_and_loss_are_those_of_dense_matrices(asked):
     block, total, precision = done.block, 0.0, 0.0
     kinds = kinds_of(block)
     sizes = [block.sizes[i] for i in range(3) if i not in block.ordered]
-    for own, part in done.parts.items():
+    for own, part in done.each.items():
         matrices = [part.strategy, part.reconstruction]
         strategy, estimates = (
             np.array([[float(v.p) / float(v.q) for v in row] for row in m.tolist()]) for m in matrices
@@ -109,12 +109,12 @@ def test_strategies_of_one_gram_matrix_are_the_matrix_mechanism():
 FORGERIES = [
     (("mechanism", "parts", 1, "strategy", "unit"), "2^-40", "which does not give"),
     (("mechanism", "parts", 1, "reconstruction", "unit"), "2^-40", "averages are what the problem asks for"),
-    (("mechanism", "parts", 1, "columns"), [2], "is not what the problem and the mechanism say"),
-    (("mechanism", "parts"), [], "0 entries in place of 4"),
+    (("mechanism", "parts", 1, "columns"), [2], "has a key 'columns' that is not known"),
+    (("mechanism", "parts"), [], "is about 0 sets of columns in place of 4"),
     (("mechanism", "grid"), "1/4", "rounding to grids moves no output by more than"),
     (("mechanism", "output_grid"), "1/4", "rounding to grids moves no output by more than"),
-    (("mechanism", "family"), "marginals", "is not what the problem and the mechanism say"),
-    (("mechanism", "family"), "laplace", "is not what the problem and the mechanism say"),
+    (("mechanism", "family"), "marginals", "a key 'parts' that is not known"),
+    (("mechanism", "family"), "laplace", "a key 'parts' that is not known"),
     (("problem", "blocks", 0, "terms", 0, 0, "weight"), "2", "is not what the problem"),
     (("problem", "blocks", 0, "terms", 0, 0, "weight"), "0", "weights that are not positive"),
     (("problem", "blocks", 0, "terms", 0, 0, "table"), 1, "does not weigh each table"),
@@ -124,7 +124,7 @@ FORGERIES = [
     (("problem", "blocks", 0, "released", 0, "along", 0, "ranges"), [0], "by columns that it has not"),
     (("problem", "blocks", 0, "released", 0, "along", 0, "table"), 99, "by columns that it has not"),
     (("problem", "blocks", 0, "released", 0, "along", 0, "table"), 2, "by columns that it has not"),
-    (("problem", "blocks", 0, "released", 0, "along"), [], "a key 'parts' that is not known"),
+    (("problem", "blocks", 0, "released", 0, "along"), [], "is not a family of noise that the problem allows"),
     (("problem", "blocks", 0, "columns", 0, "upper"), 4, "of a different length from its tables"),
     (("problem", "blocks", 0, "families"), ["laplace"], "is not a family of noise that the problem allows"),
     (("problem", "obligations", 0, "units", 0, "adding"), False, "replaces records of a table"),

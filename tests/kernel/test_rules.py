@@ -129,7 +129,9 @@ def entered(text: str) -> dict[tuple[str, str], int]:
 
 @pytest.mark.parametrize("name", ENTERED)
 def test_the_verdict_on_a_plan_enters_little(name: str) -> None:
-    held = entered(json.dumps(solved(name)))
+    text = json.dumps(solved(name))
+    assert judge(text, worth=False).ok  # the first verdict of a process compiles classes as well
+    held = entered(text)
     print(sum(held.values()), len(held), sorted(held.items(), key=lambda pair: -pair[1]))
     assert sum(held.values()) <= ENTERED[name]
 

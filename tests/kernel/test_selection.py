@@ -13,7 +13,6 @@ import pytest
 from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
-from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.exponential import Target, epsilon_up, ratio_up, steps_of
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import (
@@ -293,14 +292,14 @@ def test_forged_draws_are_refused():
         (
             (("mechanism", "base"), str(Fraction(base.numerator, base.denominator - 2**20)), "the plan states"),
             (("mechanism", "base"), str(base + Fraction(1, 3**50)), "more binary places than are drawn"),
-            (("mechanism", "base"), "1/2", "plan.mechanism.base"),
+            (("mechanism", "base"), "1/2", "chances that grow with every step"),
             (("mechanism", "family"), "noisy_max", "is not known"),
-            (("mechanism", "target"), None, "is not what such scores are about"),
+            (("mechanism", "target"), None, "has a key 'target' that is not known"),
             (("mechanism", "target", "share"), "1/3", "the plan states"),
             (("mechanism", "target", "offset"), 3, "the plan states"),
             (("mechanism", "handicap"), [1] * 20, "is of other answers"),
             (("mechanism", "handicap"), [0] * 20 + [5], "the plan states"),
-            (("mechanism", "leaves_out"), False, "is not what the problem and the mechanism say"),
+            (("mechanism", "leaves_out"), False, "has a key 'leaves_out' that is not known"),
             (("guarantees", 0, "achieved", "epsilon"), "0.9", "the plan states 0.9"),
             (("guarantees", 0, "because"), ["weighted-votes"], "the plan states"),
             (("loss", "value"), 0.1, "is not what"),
@@ -339,7 +338,7 @@ def test_forged_tables_are_refused():
             (("claims", "bound", "pairs", 0, 3), -1.0, "a multiplier below 0"),
             (("claims", "bound", "pairs", 0, 1), pairs[0][0], "no neighbours"),
             (("claims", "bound", "weights"), [0.0] * (len(rows) // 3), "are no weights"),
-            (("problem", "blocks", 0, "records"), 5, "plan.mechanism.table"),
+            (("problem", "blocks", 0, "records"), 5, "has laws of other tables or answers"),
             (("problem", "blocks", 0, "records"), None, "too many to list"),
             (("loss", "value"), 0.2, "is not what"),
         ),
@@ -454,7 +453,7 @@ def test_laws_of_tables_count_records_as_mechanisms_do():
     block = read(Selected, JsonNode(plan["problem"]["blocks"][0], "block"))
     assert isinstance(block.score, Ranks)
     assert len(tables_of(block)) == 15
-    even = Listed(block, table_of(Grid((15, 3), Fraction(1, 3), (1,) * 45), "m"), drops=False)
+    even = Listed(block, Grid((15, 3), Fraction(1, 3), (1,) * 45), drops=False)
     assert epsilon_of_unit(even, REPLACING) == 0
     with pytest.raises(Refused):
         tables_of(block_of(30, Fraction(1, 2), 40))

@@ -16,7 +16,7 @@ from privspec.families.decision import Infeasible, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel import Report, judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.core.tables import read_law
+from privspec.kernel.tables import read_law
 from privspec.kernel.tables_forms import Amount
 from privspec.model.build import load_model
 from privspec.plan import verify

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.api import Problem
+from privspec.kernel import judge
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, canonical, read
 from privspec.kernel.writing import LISTED, array, exact_grid, write
 from privspec.problem.elaborate import elaborate
 from tests.corpus.mutants import stored_plans
+from tests.plans import executed_of, mutate, solved
 
 FORMS = {
     "votes": "voting.Vote",
@@ -157,6 +159,28 @@ def test_long_arrays_are_packed() -> None:
     assert "data" in array(one)
     assert "rows" in array(exact_grid(range(LISTED)))
     assert write(one) == array(one)
+
+
+TYPED = (
+    "correlated_readings",
+    "location_reports",
+    "rounded_answers",
+    "local_words",
+    "pages_read",
+    "wang_algorithm_2",
+)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_is_executed_is_written_as_it_stands_in_a_plan(name: str) -> None:
+    """And in one way alone: what the problem says is not repeated, and no key is read that is not written."""
+    document = solved(name)
+    assert write(executed_of(document)) == document["mechanism"]
+    for key in ("block", "output", "leaves_out"):
+        forged = mutate(document, ("mechanism", key), None)
+        assert [claim.text for claim in judge(JsonNode(forged, "plan")).failed] == [
+            f"plan.mechanism has a key {key!r} that is not known"
+        ]
 
 
 def test_what_has_no_exact_form_is_not_written() -> None:

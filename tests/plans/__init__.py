@@ -15,6 +15,8 @@ from typing import Any
 import privspec.specs
 
 from privspec.api import Problem
+from privspec.kernel.core.problem import executed, read_frame
+from privspec.kernel.core.reading import JsonNode
 from privspec.manual import template_text
 from privspec.problem.systems import part_names
 
@@ -56,6 +58,12 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 """Templates, with parameters that make them small."""
 SAME = 1e-6
 """Share of a loss by which what a plan takes may be above what it is compared with: that of what is optimal."""
+
+
+def executed_of(document: Document) -> Any:
+    """What a plan executes, as the kernel reads it."""
+    frame = read_frame(JsonNode(document["problem"], "problem"))
+    return executed(frame, JsonNode(document["mechanism"], "mechanism"))
 
 
 def small_text(template: str) -> str:

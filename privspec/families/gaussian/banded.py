@@ -24,8 +24,9 @@ from privspec.families.gaussian.structured import OUTPUT_STEPS, Offer, Structure
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data
 from privspec.kernel.strategies.banded import BITS, roots
-from privspec.kernel.streams import AMONG, NOTES, Banded, Pattern, Stream, pattern_of, read_banded
+from privspec.kernel.streams import AMONG, NOTES, Banded, Pattern, Stream, pattern_of
 from privspec.kernel.streams import least as lower_bound
+from privspec.kernel.writing import write
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness
 from privspec.solvers.totals import Row, convolved, ramp_of, summed_inverse
@@ -70,16 +71,7 @@ class LongRows(Structured):
         yield Offer(
             "correlated Gaussian noise: a banded root of the totals",
             least,
-            {
-                "family": "stream",
-                "ramp": str(executed.ramp),
-                "band": executed.band,
-                "lengths": list(executed.lengths),
-                "deviations": [str(size) for size in executed.deviations],
-                "input_grid": str(executed.input_grid),
-                "grid": str(executed.grid),
-                "output_grid": str(executed.output_grid),
-            },
+            write(executed),
             ({"mu": str(mu)},),
             NOTES,
             {"line": 0, "mu": system.mu_of(0)},
@@ -164,7 +156,6 @@ class StreamMechanism(DrawnMechanism[Banded, ExactVector]):
     """The answers of the strategy get noise; totals are those of what the noisy answers say."""
 
     BLOCK = Stream
-    READ = read_banded
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> ExactVector:

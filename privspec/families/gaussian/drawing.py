@@ -29,7 +29,7 @@ from privspec.execute.family import (
 from privspec.execute.keeper import given_for
 from privspec.kernel.core.linear import InputLayout, Matrix
 from privspec.kernel.core.problem import Data
-from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, read_executed, ways_of
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, ways_of
 from privspec.kernel.rows import doubles
 from privspec.kernel.strategies.residuals import Subset
 from privspec.noise.gaussian import GaussianNoise
@@ -139,7 +139,6 @@ class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):
     """Records are counted by sets of columns; noise is added to a part of each, and tables are sums of these."""
 
     BLOCK = Marginals
-    READ = read_executed
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Counts:
@@ -261,7 +260,7 @@ class ResidualSecret(TableSecret):
 
     def _noisy(self, own: Subset, randomness: Randomness) -> Array:
         """The part of a set of columns with its noise, rounded to the grid, then centred."""
-        counts, deviation = self.content[own], self.executed.deviations[own]
+        counts, deviation = self.content[own], self.executed.each[own]
         cells, answers = prod(counts.shape), whole_part(counts)
         if not deviation:
             return np.asarray(answers.astype(np.float64) / cells)
@@ -272,7 +271,7 @@ class ResidualSecret(TableSecret):
     def noisy(self, generator: np.random.Generator) -> Array:
         parts = {}
         for own, counts in self.content.items():
-            noise = generator.standard_normal(counts.shape) * float(self.executed.deviations[own])
+            noise = generator.standard_normal(counts.shape) * float(self.executed.each[own])
             parts[own] = centred(counts + noise)
         return self.on_grid(self._tables(parts))
 
@@ -332,7 +331,7 @@ class StrategySecret(TableSecret):
 
     def _noisy(self, own: Subset, randomness: Randomness) -> Array:
         """Strategy answers with their noise, rounded to the grid, centred along the columns of the set."""
-        counts, strategy, grid = self.content[own], self.executed.parts[own].strategy, self.executed.grid
+        counts, strategy, grid = self.content[own], self.executed.each[own].strategy, self.executed.grid
         cells, rows = prod(counts.shape[:-1]), strategy.nrows()
         whole, below = strategy.numer_denom()
         part = whole_part(counts, len(own)).reshape(cells, -1)
@@ -344,13 +343,13 @@ class StrategySecret(TableSecret):
     def noisy(self, generator: np.random.Generator) -> Array:
         parts = {}
         for own, counts in self.content.items():
-            answers = counts @ floats(self.executed.parts[own].strategy).T
+            answers = counts @ floats(self.executed.each[own].strategy).T
             parts[own] = centred(answers + generator.standard_normal(answers.shape), len(own))
         return self.on_grid(self._tables(parts))
 
     def _tables(self, parts: Mapping[Subset, Array]) -> Iterator[Array]:
         block = self.executed.block
-        known = {own: one @ floats(self.executed.parts[own].reconstruction).T for own, one in parts.items()}
+        known = {own: one @ floats(self.executed.each[own].reconstruction).T for own, one in parts.items()}
         for place, table in enumerate(block.tables):
             plain, total = block.plain(table), np.zeros(())
             for own in block.within(table):
@@ -409,7 +408,7 @@ def along(block: Marginals, place: int, values: Array, axes: int) -> Array:
 def variances(executed: Strategies) -> Array:
     """The variance of every released number, in order."""
     block, found = executed.block, list[Array]()
-    roots = {own: floats(part.reconstruction).T for own, part in executed.parts.items()}
+    roots = {own: floats(part.reconstruction).T for own, part in executed.each.items()}
     for place, table in enumerate(block.tables):
         plain, total = block.plain(table), np.zeros(())
         for own in block.within(table):

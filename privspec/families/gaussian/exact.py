@@ -28,11 +28,20 @@ from privspec.families.gaussian.problem import Problem, site_maps
 from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits, judged
 from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release
-from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
-from privspec.kernel.linear import COMBINED, COVARIANCE_LIMIT, SCOPE, Figures, enters, loads, placed, together
+from privspec.kernel.linear import (
+    COMBINED,
+    COVARIANCE_LIMIT,
+    SCOPE,
+    Figures,
+    enters,
+    largest_loss,
+    loads,
+    placed,
+    together,
+)
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES

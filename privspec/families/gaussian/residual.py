@@ -18,16 +18,17 @@ from privspec.core.rounding import short_up
 from privspec.families.amounts import shares_of
 from privspec.families.decision import STEP, Alternative, decimal_up, gaussian_prices, price
 from privspec.families.family import Settings
+from privspec.families.gaussian.release import exact
 from privspec.families.gaussian.structured import Offer, Structured, System, finest, grown, prices
 from privspec.kernel import marginals
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.core.reading import Grid, JsonNode
-from privspec.kernel.marginals import Kinds, Strategies, asked_of, kinds_of, ordered_bound, read_strategies
+from privspec.kernel.core.reading import Grid
+from privspec.kernel.marginals import Kinds, Strategies, asked_of, kinds_of, ordered_bound
 from privspec.kernel.measures import GAUSSIAN
 from privspec.kernel.strategies.residuals import WORST_COLUMNS, Subset
-from privspec.kernel.writing import array
+from privspec.kernel.writing import array, write
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem import marginals as reading
@@ -38,7 +39,7 @@ SPARE = 1e-12
 """By so much of itself a variance is larger than the solver says."""
 BITS = 43
 """Binary digits of a deviation."""
-GRID = "2^-30"
+GRID = Fraction(1, 2**30)
 """Of the noisy parts, in deviations."""
 SOLVER = "residual spaces"
 ORDERED_SPARE, MATRIX_BITS = 1e-11, 56
@@ -84,17 +85,10 @@ def _residual(system: System, settings: Settings) -> Iterator[Offer]:
         return
     limits, shares = _solved(system, mus)
     executed = _executed(system, shares)
-    subsets = block.subsets
     yield Offer(
         "Gaussian noise in the residual spaces of sets of columns",
         float(max(executed.losses())),
-        {
-            "family": "marginals",
-            "subsets": [list(own) for own in subsets],
-            "deviations": [str(executed.deviations[own]) for own in subsets],
-            "grid": GRID,
-            "output_grid": str(executed.output_grid),
-        },
+        write(executed),
         [{"mu": decimal_up(_reached(executed, asked))} for asked in system.frame.obligations],
         executed.notes,
         _witness(system, limits, shares, mus),
@@ -117,7 +111,7 @@ def _on_each_table(system: System) -> Iterator[Offer]:
     yield Offer(
         "Laplace noise on each table",
         float(max(executed.losses())),
-        {"family": "laplace", "scales": [None if one is None else str(one) for one in executed.scales]},
+        write(executed),
         [{"epsilon": str(_pure(executed, asked))} for asked in system.frame.obligations],
         marginals.Separate.notes,
         _witness(system, limits, shares, mus, pure=True),
@@ -212,7 +206,7 @@ def _executed(system: System, shares: Shares) -> marginals.Residuals:
         variances = zip(moving, shares.variances.tolist(), strict=True)
         sizes = dict.fromkeys(block.subsets, Fraction(0))
         sizes |= {one: short_up(Fraction(float(np.sqrt(variance * (1 + spare)))), BITS) for one, variance in variances}
-        return marginals.Residuals(block, sizes, Fraction(2) ** -30, Fraction(1))
+        return marginals.Residuals(block, tuple(sizes[own] for own in block.subsets), GRID, Fraction(1))
 
     found = grown(SPARE, built, lambda one: all(_meets(one, *line) for line in system.lines))
     least = min((v for table in block.tables if (v := float(found.variance(table))) > 0), default=1.0)
@@ -338,11 +332,11 @@ def _in_order(system: System, settings: Settings) -> Offer:
         for number, (requirement, asked) in enumerate(system.lines)
     )
     found = _strategies(block)
-    executed, mechanism = _rounded(block, found, allowed)
+    executed = _rounded(block, found, allowed)
     return Offer(
         "correlated Gaussian noise in the residual spaces of sets of columns",
         float(max(executed.losses())),
-        mechanism,
+        write(executed),
         [{"mu": decimal_up(_reached(executed, asked))} for asked in system.frame.obligations],
         executed.notes,
         _ordered_witness(found, line, system.mu_of(line)),
@@ -371,25 +365,22 @@ def _kind_prices(block: marginals.Marginals, kinds: Kinds) -> Array:
     return found**2
 
 
-def _rounded(block: marginals.Marginals, found: Found, allowed: Fraction) -> tuple[Strategies, dict[str, Any]]:
-    """What is executed at the mu that one record may have, and as it stands in a plan."""
+def _rounded(block: marginals.Marginals, found: Found, allowed: Fraction) -> Strategies:
+    """What is executed at the mu that one record may have."""
     mu, kinds = float(allowed), kinds_of(block)
     priced = _kind_prices(block, kinds)
 
-    def built(spare: float) -> tuple[Strategies, dict[str, Any]]:
-        parts = list[dict[str, Any]]()
+    def built(spare: float) -> Strategies:
+        parts = list[marginals.Part]()
         for own, (kind, factor) in kinds.places.items():
             part, size = found.parts[kind], mu * (1 - spare) * (priced[kind] * factor / block.share(own)) ** 0.25
-            strategy, estimates = (
-                DyadicMatrix.rounded(one, MATRIX_BITS) for one in (part.strategy * size, part.estimates / size)
-            )
-            parts.append({"columns": list(own), "strategy": strategy.to_json(), "reconstruction": estimates.to_json()})
+            rounded = (DyadicMatrix.rounded(one, MATRIX_BITS) for one in (part.strategy * size, part.estimates / size))
+            parts.append(marginals.Part(*(exact(one) for one in rounded)))
         # no deviation is below 1 / mu
-        said = {"family": "ordered", "parts": parts, "grid": GRID, "output_grid": f"2^{finest(mu**-2)}"}
-        return read_strategies(block, JsonNode(said, "mechanism")), said
+        return Strategies(block, tuple(parts), GRID, Fraction(2) ** finest(mu**-2))
 
-    def meets(one: tuple[Strategies, dict[str, Any]]) -> bool:
-        return sqrt_up(one[0].of_one, 100) <= allowed * (1 - Fraction(1, 10**14))
+    def meets(one: Strategies) -> bool:
+        return sqrt_up(one.of_one, 100) <= allowed * (1 - Fraction(1, 10**14))
 
     return grown(ORDERED_SPARE, built, meets)
 

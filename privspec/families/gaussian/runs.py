@@ -54,9 +54,9 @@ from privspec.families.gaussian.execution import (
 )
 from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import InputLayout, Release
-from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.linear import largest_loss
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.noise.law import Shares, on_points

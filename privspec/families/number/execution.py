@@ -30,9 +30,9 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_stric
 from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
-from privspec.kernel.chains import Chain, ChainBlock, read_chain
+from privspec.kernel.chains import Chain, ChainBlock
 from privspec.kernel.core.problem import ContributionBound, Data
-from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
+from privspec.kernel.keys import KeyBlock, KeyColumn, Keys
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, discrete_laplace
@@ -140,7 +140,6 @@ class KeyMechanism(BlockMechanism[Keys, dict[Key, int]]):
     """Every key that occurs draws a threshold of its own."""
 
     BLOCK = KeyBlock
-    READ = read_keys
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
@@ -212,7 +211,6 @@ class ChainMechanism(BlockMechanism[Chain, list[int]]):
     """What entries add is summed up in whole steps; noise in whole steps is added to each number."""
 
     BLOCK = ChainBlock
-    READ = read_chain
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[int]:

@@ -53,7 +53,7 @@ from privspec.kernel.keys import (
 )
 from privspec.kernel.laws.threshold import Normal, composed, grown
 from privspec.kernel.measures import APPROXIMATE
-from privspec.kernel.writing import array
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import kept_of, units_of
@@ -223,10 +223,11 @@ def half_of(epsilon: Fraction, delta: Fraction) -> float:
 
 def as_keys(block: KeyBlock, steps: tuple[int, ...]) -> Keys:
     """The thresholds with the centre of counts that costs least, by doubles: any centre is as private."""
-    keys = Keys(block, steps, sum(steps), 0)
+    total = sum(steps)
+    keys = Keys(block, Grid((len(steps),), Fraction(1, total), steps), 0)
     if not block.counts:
         return keys
-    chances = np.array([float(Fraction(step, keys.total)) for step in steps])
+    chances = np.array([float(Fraction(step, total)) for step in steps])
     at, power = np.arange(1, len(steps) + 1), 2 if block.error == "squared" else 1
     hidden = (1 - np.cumsum(chances)) * at**power
     weights = None
@@ -368,12 +369,11 @@ def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any
 def _stated(system: System, found: Found) -> dict[str, Any]:
     """The thresholds as they stand in the plan, with what they guarantee."""
     keys, (line,) = found.keys, system.model.requirements
-    steps = Grid((len(keys.steps),), Fraction(1, keys.total), keys.steps)
     said = min(Fraction(decimal_up(found.delta)), system.delta)
     achieved = {"epsilon": show(system.epsilon), "delta": show(said)}
     notes = [*keys.law.notes, "people"] if line.neighbours.by_id else list(keys.law.notes)
     return {
-        "mechanism": {"family": "keys", "steps": array(steps), "centre": keys.centre},
+        "mechanism": write(keys),
         "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
         "accuracy": accuracy_json((one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy),
     }

@@ -23,7 +23,7 @@ from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.families.number.report_execution import Interval, Reports, read_points_of
 from privspec.kernel.core.problem import Data
-from privspec.kernel.means import Listed, MeanBlock, Means, read_means
+from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 RULE = (
@@ -37,7 +37,6 @@ class MeanMechanism(Reports[Means, list[Fraction]]):
     """Each party sends a report; what is released is computed from how many reports of each kind there are."""
 
     BLOCK = MeanBlock
-    READ = read_means
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[Fraction]:

@@ -27,10 +27,8 @@ from privspec.families.family import Settings
 from privspec.families.number.reports import System
 from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.reading import Grid, JsonNode
-from privspec.kernel.core.tables import table_of
 from privspec.kernel.means import AMONG, MOST_ROWS, NOTE, Curve, Listed, MeanBlock, Means, lower_bound, units_of
-from privspec.kernel.terms import Table
-from privspec.kernel.writing import array, exact_grid
+from privspec.kernel.writing import array, exact_grid, write
 from privspec.model.graph import Model
 from privspec.problem import means as reading_of_means
 from privspec.solvers.reports import ReportSolution, best_report
@@ -240,10 +238,9 @@ def _spare_estimates(points: list[list[Fraction]], share: float, unit: Fraction)
 def _as_executed(block: MeanBlock, rows: list[list[Fraction]], estimates: list[list[Fraction]]) -> Means:
     """The table in whole numbers of one sum, with its estimates."""
     columns, size = len(estimates), len(block.numbers)
-    laws = table_of(exact_grid([one for row in rows for one in row], (len(rows), columns)), block.outputs[0].name)
-    places = tuple((one.name, tuple(range(columns))) for one in block.outputs)
+    laws = exact_grid([one for row in rows for one in row], (len(rows), columns))
     known = exact_grid([one for row in estimates for one in row], (columns, size))
-    return Means(block, Table(laws.rows, laws.whole, places), known)
+    return Means(block, laws, known)
 
 
 def _rounded(values: Array) -> Grid:
@@ -295,10 +292,7 @@ def _single(block: MeanBlock, number: int) -> MeanBlock:
 def _stated(model: Model, found: Means) -> dict[str, Any]:
     """The report as it stands in the plan, with what it guarantees."""
     ratio = found.epsilon() or Fraction(0)
-    rows, columns = len(found.term.rows), len(found.term.rows[0])
-    entries = tuple(entry for row in found.term.rows for entry in row)
-    table = Grid((rows, columns), Fraction(1, found.term.whole), entries)
     return {
-        "mechanism": {"family": "means", "table": array(table), "estimates": array(found.estimates)},
+        "mechanism": write(found),
         "guarantees": [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)],
     }

@@ -26,8 +26,8 @@ from privspec.execute.family import BlockSecret, Drawn, LocalReports, RunContext
 from privspec.execute.keeper import Fit, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
 from privspec.kernel.core.problem import Data
-from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
-from privspec.kernel.reports import CellBlock, Cells, read_cells
+from privspec.kernel.points import Error, PointBlock, Points, moment
+from privspec.kernel.reports import CellBlock, Cells
 from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -212,7 +212,6 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
     """Each point gets noise of its own; every record is one person's where points have no index."""
 
     BLOCK = PointBlock
-    READ = read_points
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[Fraction]]:
@@ -347,7 +346,6 @@ class CellMechanism(Reports[Cells, list[int]]):
     """Each number picks the row of its cell, and gets a draw of its own."""
 
     BLOCK = CellBlock
-    READ = read_cells
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[int]:

@@ -7,7 +7,6 @@ the best of its kind for usual losses.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -38,8 +37,7 @@ from privspec.families.decision import (
 )
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import exp_down
-from privspec.kernel.core.reading import Grid, JsonNode
-from privspec.kernel.core.tables import table_of
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.points import CLASSES as ONE_LAW
 from privspec.kernel.points import NORM_OF, PointBlock, loss_of, reached
 from privspec.kernel.points import NOTE as POINTS_NOTE
@@ -63,7 +61,7 @@ from privspec.kernel.reports import (
     units_of_cells,
     units_of_counts,
 )
-from privspec.kernel.writing import array, exact_grid
+from privspec.kernel.writing import exact_grid, write
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
@@ -203,7 +201,7 @@ def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -
 def as_cells(block: CellBlock, rows: Rows) -> Cells:
     """The rows in whole numbers of one sum."""
     laws = exact_grid([chance for row in rows for chance in row], (len(rows), len(block.values)))
-    return Cells(block, table_of(laws, block.output))
+    return Cells(block, laws)
 
 
 def _beside_cells(system: System) -> Iterator[Alternative]:
@@ -217,11 +215,9 @@ def _beside_cells(system: System) -> Iterator[Alternative]:
 
 def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
     """The rows as they stand in the plan, with what they guarantee."""
-    block, ratio = cells.block, cells.epsilon() or Fraction(0)
-    entries = tuple(entry for row in cells.term.rows for entry in row)
-    table = Grid((block.cells, len(block.values)), Fraction(1, cells.term.whole), entries)
+    ratio = cells.epsilon() or Fraction(0)
     guarantees = [promised(line, number, ratio, CELLS_NOTE) for number, line in enumerate(model.requirements)]
-    return {"mechanism": {"family": "cells", "table": array(table)}, "guarantees": guarantees}
+    return {"mechanism": write(cells), "guarantees": guarantees}
 
 
 # --- sets of values -----------------------------------------------------------------------------
@@ -283,13 +279,16 @@ def best_of_all(system: System) -> Frequencies:
     """The best sets for each epsilon."""
     block, limits = system.block, system.limits
     if limits is None:
-        return Frequencies(block, (best_sets(block, system.epsilon),), None)
+        return Frequencies(block, (law_of(best_sets(block, system.epsilon)),))
     every = sorted(set(limits))
     place = {epsilon: kind for kind, epsilon in enumerate(every)}
     of = tuple(place[epsilon] for epsilon in limits)
-    sizes = Counter(of)
-    kinds = tuple(best_sets(replace(block, count=sizes[kind]), epsilon) for kind, epsilon in enumerate(every))
-    return Frequencies(block, kinds, of)
+    return Frequencies(block, tuple(law_of(best_sets(block, epsilon)) for epsilon in every), of)
+
+
+def law_of(sets: Sets) -> tuple[int, Fraction]:
+    """What a plan states of sets."""
+    return sets.subset, sets.chance
 
 
 def best_sets(block: FrequencyBlock, epsilon: Fraction) -> Sets:
@@ -336,10 +335,8 @@ def _beside_sets(system: System, found: Frequencies) -> Iterator[Alternative]:
 def _sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
     """The sets as they stand in the plan, with what they guarantee."""
     block, epsilon = found.block, found.epsilon()
-    of = None if found.of is None else array(Grid((block.count,), Fraction(1), found.of))
-    kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
     return {
-        "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
+        "mechanism": write(found),
         "guarantees": [promised(line, number, epsilon, SETS_NOTE) for number, line in enumerate(model.requirements)],
         "accuracy": accuracy_json((one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy),
     }
@@ -501,9 +498,8 @@ def _least(block: PointBlock, line: Requirement) -> Fraction:
 def _points_stated(model: Model, points: Executed) -> dict[str, Any]:
     """The noise as it stands in the plan, with what it guarantees."""
     reach = [(one, reached(points, one) or Fraction(0)) for one in points.block.accuracy]
-    scale, unit = str(points.scale), str(points.step)
     return {
-        "mechanism": {"family": "points", "norm": points.norm, "scale": scale, "unit": unit},
+        "mechanism": write(points),
         "guarantees": [
             promised(line, number, points.epsilon(_metric(line)), POINTS_NOTE)
             for number, line in enumerate(model.requirements)

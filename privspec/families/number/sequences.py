@@ -35,7 +35,6 @@ from privspec.kernel.chains import (
     CLASSES,
     FINEST,
     Chain,
-    chain_of,
     errors_of,
     loss_of,
     plain,
@@ -49,7 +48,7 @@ from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
 from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, all_laws, work_of_windows
-from privspec.kernel.writing import array
+from privspec.kernel.writing import array, write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.chains import block_of
@@ -95,7 +94,7 @@ class Correlated:
         Raises: SpecError PS05xx.
         """
         block = block_of(model)
-        found = chain_of(block, step_of(block), Fraction(1))
+        found = Chain(block=block, unit=step_of(block), scale=Fraction(1))
         return Sequence(model, found, _log_laws(found) if affordable(found) else None)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
@@ -420,11 +419,10 @@ def _stated(system: Sequence, solved: Solved, chain: Chain) -> dict[str, Any]:
     for number, line in enumerate(model.requirements):
         least = reached if number in lines else plain(chain, line.neighbours.unit) / solved.scale
         guarantees.append(promised(line, number, least, "quilt" if number in lines else "discrete-laplace"))
-    unit, scale = str(chain.unit), str(solved.scale)
     given = [{"line": number, "by": proof.by, "witness": proof.witness} for number in sorted(lines)]
     bare = {kind: decimal_up(plain(chain, kind) / solved.scale) for kind in ("entry", "everything")}
     return {
-        "mechanism": {"family": "chain", "noise": "discrete-laplace", "unit": unit, "scale": scale},
+        "mechanism": write(chain),
         "guarantees": guarantees,
         "accuracy": accuracy_json(
             (one.line, one.text, errors_of(chain, one.weights), one.bound) for one in chain.block.accuracy

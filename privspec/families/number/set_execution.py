@@ -23,7 +23,7 @@ from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.families.number.report_execution import Reports
 from privspec.kernel.core.problem import Data
-from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets, read_frequencies
+from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -156,7 +156,6 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     """Each party sends a set of values; what is released is computed from all of them."""
 
     BLOCK = FrequencyBlock
-    READ = read_frequencies
 
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Places:
@@ -174,14 +173,13 @@ class HistogramMechanism(Reports[Frequencies, Places]):
 
     def alone(self) -> Self:
         executed: Any = self.executed
-        kinds = tuple(replace(kind, block=replace(kind.block, count=1)) for kind in executed.kinds)
-        return replace(self, executed=replace(executed, block=replace(executed.block, count=1), kinds=kinds))
+        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
 
     def by_party(self, number: int) -> Self:
         executed: Any = self.executed
         if executed.of is None:
             return self
-        return replace(self, executed=replace(executed, kinds=(executed.kinds[executed.of[number]],), of=None))
+        return replace(self, executed=replace(executed, sets=(executed.sets[executed.of[number]],), of=None))
 
     # --- messages: the places of a set, or the bits of all values where these are shorter
 

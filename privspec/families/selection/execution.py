@@ -21,11 +21,10 @@ from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.voting.execution import sampler
 from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.core.problem import ContributionBound, Data, Frame
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.problem import ContributionBound, Data
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn as Executed
-from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
+from privspec.kernel.selection import Listed, Selected, Where, tables_of
 from privspec.model.voting import Lottery
 from privspec.noise.samplers import Randomness
 
@@ -129,10 +128,6 @@ class SelectionMechanism(BlockMechanism[Executed | Listed, list[list[int]]]):
     """A value of a column, drawn by the scores of all answers."""
 
     BLOCK = Selected
-
-    @classmethod
-    def read_plan(cls, block: JsonNode, mechanism: JsonNode, frame: Frame) -> Executed | Listed:
-        return read_drawn(block, mechanism, frame)
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[int]]:

@@ -34,7 +34,6 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
-from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
@@ -55,7 +54,7 @@ from privspec.kernel.selection import (
     worst_ranks,
 )
 from privspec.kernel.worth.averages import Sought
-from privspec.kernel.writing import array, write
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of
@@ -97,7 +96,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     found = listed_laws(costs, given, pairs, float(exp_down(epsilon)) * (1 - 1e-13))
     for share in MIXED:
         laws = exact(found.laws * (1 - share) + share / block.size)
-        made = Listed(block, table_of(laws, block.output), drops)
+        made = Listed(block, laws, drops)
         if all(keeps(made, one) for one in lines):
             places = np.argwhere(found.multipliers > 0)
             rows = [[*map(int, pairs[m]), int(r), float(found.multipliers[m, r])] for m, r in places]
@@ -522,16 +521,8 @@ def thresholds(sought: Sought) -> dict[str, Any]:
 
 def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
     """The mechanism as it stands in the plan, with what it guarantees."""
-    block = system.block
-    mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
-    if isinstance(drawn, Listed):
-        flat = tuple(entry for law in drawn.term.rows for entry in law)
-        mechanism["table"] = array(Grid((len(drawn.term.rows), block.size), Fraction(1, drawn.term.whole), flat))
-    else:
-        target = None if drawn.target is None else write(drawn.target)
-        mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
     guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
-    return {"mechanism": mechanism, "guarantees": guarantees}
+    return {"mechanism": write(drawn), "guarantees": guarantees}
 
 
 def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:

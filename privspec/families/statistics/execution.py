@@ -27,9 +27,10 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_stric
 from privspec.execute.reading import number
 from privspec.families.statistics.shapes import SphereReport
 from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
+from privspec.kernel.core.problem import executed, read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.statistics import Noise
-from privspec.kernel.statistics import StatisticBlock, read_executed
+from privspec.kernel.statistics import StatisticBlock
 from privspec.kernel.trust import NOBODY
 from privspec.model.library import GRID, GRID_BITS, NormName, Records, Route, Steps
 from privspec.noise.gaussian import GaussianNoise
@@ -244,8 +245,8 @@ class Executed:
 def executed_of(plan: family.Plan) -> Executed:
     """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
     with family.readable_plan():
-        (block,) = plan["problem"]["blocks"]
-        found = read_executed(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"))
+        frame = read_frame(JsonNode(plan["problem"], "problem"))
+        found = executed(frame, JsonNode(plan["mechanism"], "mechanism"))
     return Executed(
         found.block,
         next(route for route in offered(found.block) if route.at == found.route),

@@ -33,6 +33,8 @@ from privspec.families.statistics.predict import (
     weights_of,
 )
 from privspec.kernel.measures import PURE
+from privspec.kernel.statistics import PLACES, Executed, Site
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
@@ -89,7 +91,7 @@ def decided(
         model,
         chosen.way.name,
         chosen.loss,
-        lambda: {"mechanism": mechanism_json(system, chosen.way), "guarantees": guarantees},
+        lambda: {"mechanism": write(executed_of(system, chosen.way)), "guarantees": guarantees},
         among="the ways that this plan lists, by simulation under the data model",
         others=tuple(_alternative(system, one) for one in prediction.ranking if one is not chosen),
         solver={
@@ -112,20 +114,17 @@ def _alternative(system: StatisticSystem, one: Predicted) -> Alternative:
     return Alternative(one.way.name, one.loss, reason or MEETS, not reason, error)
 
 
-def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
+def executed_of(system: StatisticSystem, way: Way) -> Executed:
     """What is executed, in public numbers: the statistic by its place in the call, and the noise at each site."""
     weights = weights_of(way, system.block.parties)
-    return {
-        "family": "statistic",
-        "route": way.route.at,
-        "where": "each party" if way.each_party else "pool",
-        "finish_first": way.finish_first,
-        "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
-        "sites": [
-            {"at": way.at, "shape": noise.shape, "parameters": noise.to_json(), "grid": str(GRID)}
-            for noise in way.noise
-        ],
-    }
+    return Executed(
+        system.block,
+        way.route.at,
+        PLACES[0] if way.each_party else PLACES[1],
+        way.finish_first,
+        tuple(Site(way.at, noise.shape, noise.parameters, GRID) for noise in way.noise),
+        None if weights is None else tuple(Fraction(float(w)).limit_denominator(2**30) for w in weights),
+    )
 
 
 def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:

@@ -72,8 +72,9 @@ class Calibrated(ABC):
     def noisy(self, statistics: Array, random: Random) -> Array:
         """Noisy statistics (..., k), each row by itself and unbiased."""
 
+    @property
     @abstractmethod
-    def to_json(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Fraction]:
         """Exact parameters, from which whoever executes or checks it needs nothing else."""
 
 
@@ -149,8 +150,9 @@ class AddedNoise(Calibrated):
     def noisy(self, statistics: Array, random: Random) -> Array:
         return statistics + self.law.draw(random, float(self.scale), statistics.shape)
 
-    def to_json(self) -> dict[str, Any]:
-        return {self.law.parameter: str(self.scale)}
+    @property
+    def parameters(self) -> dict[str, Fraction]:
+        return {self.law.parameter: self.scale}
 
 
 def _laplace(random: Random, scale: float, shape: tuple[int, ...]) -> Array:
@@ -216,8 +218,9 @@ class Report(Calibrated):
         """Epsilon, whatever the statistic."""
         return {"epsilon": self.epsilon}
 
-    def to_json(self) -> dict[str, Any]:
-        return {"epsilon": str(self.epsilon), "bound": str(self.bound)}
+    @property
+    def parameters(self) -> dict[str, Fraction]:
+        return {"epsilon": self.epsilon, "bound": self.bound}
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,9 @@ Places = dict[int, tuple[int, ExchangeableUnits]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
 
 
-def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
-    """A matrix of a known shape: all entries, or the ascending row-major places of some and their values."""
+def read_matrix(item: JsonNode, *shape: int) -> Matrix:
+    """A matrix, of a known shape or any: all entries, or the ascending row-major places of some and their values."""
+    rows, columns = shape or item.extents(2)
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
     if not isinstance(item.value, dict) or "form" not in item.value:
@@ -386,8 +387,8 @@ Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix, Wholes]
 READERS = {
-    "Matrix": lambda item: read_matrix(item, *item.extents(2)),
-    "Rows": lambda item: intervals(item) or read_matrix(item, *item.extents(2)),
+    "Matrix": read_matrix,
+    "Rows": lambda item: intervals(item) or read_matrix(item),
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
     "Ends": lambda item: tuple(one.integer() for one in item.items()),
     "Norm": lambda item: item.integer(1, 2),

@@ -128,14 +128,6 @@ def losses(
     return [derive(term, frozenset(outputs), change_of(release, one), hint).loss for one, hint in pairs]
 
 
-def largest_loss(
-    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
-) -> Fraction:
-    """The same in a figure: the mu, the delta at the epsilon of its law, or else the epsilon."""
-    found = losses(release, frame, outputs, differences, witness)
-    return max((loss.figure(release.noise.figures[-1]) for loss in found), default=ZERO)
-
-
 # --- what a plan states of it ------------------------------------------------------------------------------------
 
 

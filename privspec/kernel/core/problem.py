@@ -7,6 +7,7 @@ rules of a block say what its law of some outputs lets through, for each differe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,7 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, ball, exp_up
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, frozen, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, frozen, read, typed
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.divergences import pure_mu_up
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
@@ -266,7 +267,7 @@ def read_guarantees(item: JsonNode, frame: Frame, chosen: dict[str, Fraction] | 
         figures = {key: value.exact(0) for key, value in achieved.entries()}
         if not set(figures) <= FIGURES:
             raise achieved.wrong("has figures that are not known")
-        found.append(Guarantee(asked, number, amounts, figures, because.texts()))
+        found.append(Guarantee(asked, number, amounts, figures, tuple(item.text() for item in because.items())))
     return found
 
 
@@ -421,8 +422,39 @@ def _after(epsilon: Fraction, delta: Fraction, then: Fraction) -> Fraction:
     return Fraction(1) if epsilon > LARGEST_LOG else delta + exp_up(epsilon) * then
 
 
+class Mechanism:
+    """What is executed: a dataclass whose `FORM` is its family; what is `GIVEN` by the problem is not repeated."""
+
+    __slots__ = ()
+    FORM = ""
+    GIVEN: tuple[str, ...] = ("block",)
+
+
+def family_of(mechanism: JsonNode, known: Collection[str]) -> str:
+    """The family of a mechanism, one of those that are known."""
+    family = dict(mechanism.entries()).get("family", NOTHING).value
+    if family not in known:
+        raise mechanism.wrong("is of a family that is not known")
+    return str(family)
+
+
+def read_mechanism(block: JsonNode, mechanism: JsonNode, *kinds: type[Any]) -> Any:
+    """What a plan executes for a block: one of some mechanisms of a `block` of this kind."""
+    known = {kind.FORM: kind for kind in kinds}
+    kind = known[family_of(mechanism, known)]
+    form = kind.__dataclass_fields__["block"].type
+    return read(kind, mechanism, block=typed(form, block, kind.__module__))
+
+
 class Rules:
     """How plans of one form of block are judged."""
+
+    mechanisms: tuple[type[Any], ...] = ()
+    """What may be executed for it."""
+
+    def read(self, frame: Frame, mechanism: JsonNode) -> Any:
+        """What is executed: it says nothing that the problem says already."""
+        return read_mechanism(frame.blocks[0], mechanism, *self.mechanisms)
 
     def judge(self, case: PlanUnderCheck) -> object:
         """What is executed, as it was read, once every statement of a plan was judged, into `case.found`."""
@@ -494,6 +526,14 @@ HOMES = {
 """By form: a module of the kernel, and the class of the rules in it."""
 PARTS = tuple(form for form in HOMES if form != "system")
 """What parts of a system may be."""
+
+
+def executed(frame: Frame, mechanism: JsonNode) -> Any:
+    """What a plan executes for the one block of its problem.
+
+    Raises: Refused.
+    """
+    return rules_of(frame.blocks[0].form(*HOMES)).read(frame, mechanism)
 
 
 def rules_of(form: str) -> Rules:

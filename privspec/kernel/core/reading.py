@@ -12,7 +12,7 @@ import struct
 import sys
 from fractions import Fraction
 from math import isfinite, prod
-from typing import Any, TypeVar, dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 from privspec.kernel.core.records import MISSING, dataclass, field, fields
 
@@ -140,9 +140,6 @@ class JsonNode:
         if not isinstance(self.value, str):
             raise self.wrong("is not a text")
         return self.value
-
-    def texts(self) -> tuple[str, ...]:
-        return tuple(item.text() for item in self.items())
 
     def one_of(self, *known: str) -> str:
         if self.text() not in known:
@@ -285,21 +282,24 @@ def typed(kind: str, item: JsonNode, home: str) -> object:
     return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
-def read(kind: type[T], item: JsonNode) -> T:
-    """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out."""
-    whole: Any = kind
-    own, form = [one for one in fields(whole) if one.init], getattr(kind, "FORM", "")
-    names = [one.name for one in own if one.default is MISSING]
-    parts = item.fields(*names, *(["form"] if form else []), optional=tuple(o.name for o in own if o.name not in names))
+def read(kind: type[T], item: JsonNode, **given: object) -> T:
+    """An object of a dataclass: its fields by their annotations; a default may be left out.
+
+    Its `FORM` stands under "form", or under "family" where fields are `given`: those are known, and not read.
+    """
+    own = [one for one in fields(kind) if one.init and one.name not in given]  # type: ignore[arg-type]
+    names, form = [one.name for one in own if one.default is MISSING], getattr(kind, "FORM", "")
+    tag = ["family" if given else "form"] * bool(form)
+    parts = item.fields(*names, *tag, optional=tuple(one.name for one in own if one.name not in names))
     if form:
         parts.pop(len(names)).one_of(form)
-    values, words = [], vars(sys.modules[kind.__module__]).get("WORDS", {})
+    words = vars(sys.modules[kind.__module__]).get("WORDS", {})
     for one, part in zip(own, parts, strict=True):
         if known := words.get(f"{kind.__name__}.{one.name}"):
             part.one_of(*known)
         left_out = part.absent and one.default is not MISSING and one.type != "JsonNode"
-        values.append(one.default if left_out else typed(str(one.type), part, kind.__module__))
+        given[one.name] = one.default if left_out else typed(str(one.type), part, kind.__module__)
     try:
-        return kind(*values)
+        return kind(**given)
     except Refused as reason:
         raise item.wrong(str(reason)) from reason

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from fractions import Fraction
-from math import lcm
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import BITS, sqrt_down
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, read_guarantees
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen
+from privspec.kernel.core.reading import Grid, Refused, frozen
 from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.rules import PAIRS, derive
 from privspec.kernel.terms import Table
-
-DIGITS = 2**31
-"""Most binary digits of all numerators together; a denominator has at most 2^17."""
 
 
 @frozen
@@ -54,20 +50,6 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
     if grid.unit != 1 or any(min(pair) < 0 or pair[0] == pair[1] or pair[2] >= levels for pair in found):
         raise Refused("the problem compares what are no pairs")
     return found
-
-
-def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[tuple[tuple[int, ...], ...], int]:
-    """Numerators and common denominator of the executed law, whose rows sum to one."""
-    table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
-    for below in {p.denominator for row in table for p in row}:
-        whole = lcm(whole, below)
-        if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
-            raise item.wrong("have no common denominator of a reasonable size")
-    laws = tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table)
-    for number, law in enumerate(laws):
-        if sum(law) != whole:
-            raise item.wrong(f"have a row, {number}, that does not sum to one")
-    return laws, whole
 
 
 def table_of(laws: Grid, output: str) -> Table:

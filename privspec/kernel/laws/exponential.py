@@ -23,6 +23,9 @@ PRECISION = 256
 LARGEST_LOG = 2000
 """Of a ratio that is worked out closely."""
 
+FAMILIES = ("exponential", "permute_and_flip")
+"""What a plan calls such draws."""
+
 
 @frozen
 class Target:
@@ -144,7 +147,7 @@ class ByScores(Choice):
     notes = ("scores",)
 
     def __post_init__(self) -> None:
-        if self.family not in ("exponential", "permute_and_flip") or self.base < 1 or self.size < 2:
+        if self.family not in FAMILIES or self.base < 1 or self.size < 2:
             raise Refused("draws by no law that is known")
 
     def let_through(self, change: Change) -> Loss:
