@@ -35,7 +35,7 @@ from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.kernel.keys import KeyBlock
 from privspec.kernel.laws.knorm import root_up
-from privspec.kernel.means import Listed, MeanBlock
+from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.kernel.points import NORM_OF, PointBlock, Points
 from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
 from privspec.kernel.selection import Drawn, Ranks, Selected, Where

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import field
 from fractions import Fraction
 from math import prod
-from typing import TypeVar
+from typing import Any
 
 from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
@@ -66,7 +66,6 @@ PURE = "additive noise of the same pure epsilon, unbiased"
 PRECISION = 160
 MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
 """Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
-T = TypeVar("T")
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
 
@@ -299,7 +298,7 @@ class Residuals(Released):
         return self.output_grid / 2 + fraction(found) * self.grid / 2 / cells
 
 
-def _by_set(found: Residuals | Strategies, listed: tuple[T, ...], *, ordered: bool) -> dict[Subset, T]:
+def _by_set(found: Residuals | Strategies, listed: tuple[Any, ...], *, ordered: bool) -> dict[Subset, Any]:
     """What a mechanism states of each set of columns of its block, in their order."""
     subsets, families = found.block.subsets, found.block.families
     if bool(found.block.ordered) != ordered or (families and "gaussian" not in families):

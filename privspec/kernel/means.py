@@ -22,7 +22,7 @@ from typing import Any
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import ZERO, exp_up
-from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Guarantee, Mechanism, PlanUnderCheck, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.measures import PURE_MEASURES
@@ -230,7 +230,7 @@ WORDS = {"MeanBlock.kind": ("expected", "worst")}
 
 
 @frozen
-class Means:
+class Means(Mechanism):
     """What is executed: the table of a report, and the estimates of its columns (columns, numbers)."""
 
     FORM = "means"
@@ -241,11 +241,10 @@ class Means:
     term: Table = field(init=False)
 
     def __post_init__(self) -> None:
-        block, (rows, columns) = self.block, (*self.table.shape, 0, 0)[:2]
-        if self.table.shape != (len(block.held.points()), columns) or not rows:
-            raise Refused("has a table of other values")
-        if self.estimates.shape != (columns, len(block.numbers)):
-            raise Refused("has estimates of other reports or numbers")
+        block, columns = self.block, self.estimates.shape[0]
+        shapes = (len(block.held.points()), columns), (columns, len(block.numbers))
+        if (self.table.shape, self.estimates.shape) != shapes:
+            raise Refused("has a table or estimates of other values, reports or numbers")
         law = table_of(self.table, block.outputs[0].name)
         # whoever sees an output sees all reports
         places = tuple((one.name, tuple(range(columns))) for one in block.outputs)

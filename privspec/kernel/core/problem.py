@@ -426,7 +426,6 @@ class Mechanism:
     """What is executed: a dataclass whose `FORM` is its family; what is `GIVEN` by the problem is not repeated."""
 
     __slots__ = ()
-    FORM = ""
     GIVEN: tuple[str, ...] = ("block",)
 
 
