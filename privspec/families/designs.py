@@ -5,10 +5,10 @@ No alternative is relaxed: what is compared are complete plans, each with its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -34,6 +34,9 @@ from privspec.problem.designs import KEY, block_of, name_of, reason, with_picked
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
 
+if TYPE_CHECKING:
+    from privspec.families.program import Form, Values
+
 OUTSIDE = ("format", "spec", "problem", "assumptions", "exposures", "digest")
 """What an alternative that was not chosen does not say again."""
 
@@ -46,6 +49,7 @@ class Solved:
     name: str
     plan: Mapping[str, Any]
     paid: Fraction
+    program: Callable[[], Form | str]
 
     @property
     def total(self) -> Fraction:
@@ -100,6 +104,23 @@ class DesignDecision:
         bounds = [one.least for one in self.outcomes]
         known = [one for one in bounds if one is not None]
         return float_down(min(known)) if len(known) == len(bounds) else None
+
+    def program(self) -> Form | str:
+        """That of what is chosen, with its cost."""
+        from privspec.families.program import valued  # few look at the program itself
+
+        chosen, form = self.chosen, self.chosen.program()
+        if isinstance(form, str):
+            return form
+
+        def settle(values: Values) -> DesignDecision:
+            own = replace(chosen, plan=_confirmed(form.settle(values).document()))
+            outcomes = tuple(own if one is chosen else one for one in self.outcomes)
+            return replace(self, outcomes=outcomes, chosen=own)
+
+        found = valued(form, f"what is open is {name_of(chosen.model)} here", paid=float(chosen.paid))
+        amounts = form.amounts(chosen.model)
+        return replace(found, model=self.model, same=lambda _: False, amounts=lambda _: amounts, settle=settle)
 
     def document(self) -> dict[str, Any]:
         """The plan of what is chosen, and beside it what came of all alternatives."""
@@ -217,7 +238,7 @@ class Designs:
             found = lowered if isinstance(lowered, Infeasible) else compiler.decide(model, lowered, settings)
             if isinstance(found, Infeasible):
                 return found
-            return Solved(model, found.name, _confirmed(found.document()), paid)
+            return Solved(model, found.name, _confirmed(found.document()), paid, found.program)
         except (SpecError, SolveError, SolverError, LinAlgError, ArithmeticError) as error:
             return error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from privspec.core.records import dataclass, field
+from privspec.core.records import dataclass, field, replace
 from privspec.solvers.programs import Array
 
 if TYPE_CHECKING:
@@ -82,6 +82,20 @@ class Form:
             ("where", self.where),
         )
         return "\n".join(_section(head, lines) for head, lines in sections)
+
+
+def valued(form: Form, why: str, factor: float = 1.0, paid: float = 0.0) -> Form:
+    """The program with its loss so many times as large, and with what is paid besides."""
+
+    def state() -> Stated:
+        made = form.state()
+        goal = made.problem.objective
+        made.problem = type(made.problem)(type(goal)(factor * goal.expr + paid), made.problem.constraints)
+        return made
+
+    minimised = form.minimised if factor == 1 else f"{factor:.6g} ({form.minimised})"
+    minimised += f" + {paid:.6g}" if paid else ""
+    return replace(form, state=state, minimised=minimised, where=(*form.where, why))
 
 
 def _section(head: str, lines: Iterable[str]) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,11 +21,11 @@ from scipy.linalg import block_diag
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import common
-from privspec.families.decision import Infeasible
+from privspec.families.decision import Decision, Infeasible
 from privspec.families.gaussian.accuracy import within_limits
 from privspec.families.gaussian.dense import described, offered, solved
 from privspec.families.gaussian.problem import Problem, Verdict
-from privspec.families.gaussian.release import Candidate, Dual, LinearRelease, exact_gaussian, input_grid_bits
+from privspec.families.gaussian.release import Candidate, Decide, Dual, LinearRelease, exact_gaussian, input_grid_bits
 from privspec.problem.linear import grid_of, held_of
 from privspec.problem.refusals import parties_of
 from privspec.solvers.bounds import PINNED, lower_bound
@@ -44,6 +45,9 @@ from privspec.solvers.programs import (
     Vectors,
     View,
 )
+
+if TYPE_CHECKING:
+    from privspec.families.program import Form
 
 MOST = 1024
 """Numbers of all parties up to which their answers are solved for."""
@@ -377,7 +381,22 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
         lower_bound=None if candidate.lower_bound is None else candidate.lower_bound * factor,
         among=candidate.among and f"shares of {candidate.among}",
         mechanism=mechanism,
+        program=partial(_program_in_shares, problem, candidate, factor),
     )
+
+
+def _program_in_shares(problem: Problem, candidate: Candidate, factor: float, decide: Decide) -> Form | str:
+    """That of a curator, whose noise is what the parties whom nobody knows add."""
+    from privspec.families.program import valued
+
+    def shared(own: Candidate) -> Decision:
+        found = in_shares(problem, own)
+        assert found is not None
+        return decide(found)
+
+    form = candidate.program(shared)
+    why = f"{factor:.6g}: all parties over those whose shares a coalition does not know"
+    return form if isinstance(form, str) else valued(form, why, factor)
 
 
 def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible | None:

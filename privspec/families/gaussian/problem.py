@@ -365,6 +365,8 @@ def site_map(model: Model, system: LinearSystem, name: str) -> Site:
 SIGMA, VARIANCES = "Sigma", "s"
 """What the covariance, and the variances at sites, are called."""
 WEIGHTS = "weights of the loss"
+INVERSE, STEPS = "u", "the variance of noise in steps"
+"""What one over each scale of Laplace noise is called, and the constraints that its variance takes."""
 NORMAL = sqrt(2 / pi)
 """The average size of a standard normal number."""
 FORCED = "`noise at` rules it out"

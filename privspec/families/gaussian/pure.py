@@ -6,10 +6,11 @@ Each offers the least loss of its kind at one place.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from privspec.families.gaussian.release import (
     GRID_EXPONENT,
     SLACK,
     Candidate,
+    Decide,
     LinearRelease,
     Mechanism,
     common_step,
@@ -58,6 +60,9 @@ from privspec.solvers.programs import (
     Array,
     Vectors,
 )
+
+if TYPE_CHECKING:
+    from privspec.families.program import Form
 
 QUIET = 1e-4
 """Standard deviation of noise that hides nothing, as a share of the noise that does; by what it costs."""
@@ -121,8 +126,15 @@ def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
     return problem.loss_of_input_noise(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
-def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
-    started, law = time.perf_counter(), place.law
+def _of_scales(
+    problem: Problem,
+    place: Place,
+    epsilons: tuple[Fraction, ...],
+    bound: Bound | None,
+    given: Array | None = None,
+) -> Candidate | None:
+    """Noise of the best scales at a place, or of those `given`, where these are too small raised by one factor."""
+    started, law, anew = time.perf_counter(), place.law, partial(_of_scales, problem, place, epsilons, bound)
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
@@ -136,8 +148,8 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
     costs = move_costs(problem, strategy, used, epsilons)
     if costs is None or not costs.any():
         return None
-    scales = best_scales(problem, place, costs)
-    for _ in range(CUTS):
+    scales = best_scales(problem, place, costs) if given is None else given
+    for _ in range(CUTS if given is None else 0):
         inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
         more = move_costs(problem, strategy, used, epsilons, inverse)
         if more is None or (more @ inverse).max() <= 1 + SLACK:
@@ -190,7 +202,27 @@ def _of_scales(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], b
             0,
             time.perf_counter() - started,
         ),
+        partial(_form, problem, place, strategy, costs, step if whole else None, anew),
     )
+
+
+def _form(
+    problem: Problem,
+    place: Place,
+    strategy: Array,
+    costs: Array,
+    step: Fraction | None,
+    anew: Callable[..., Candidate | None],
+    decide: Decide,
+) -> Form | str:
+    from privspec.families.gaussian.stated import scales_form  # few look at the program itself
+
+    alone = [replace(problem, system=replace(problem.system, views=(view,))) for view in problem.system.views]
+    moved = [move_costs(own, strategy, place.outputs != 0, (Fraction(1),)) for own in alone]
+    if sum(0 if one is None else len(one) for one in moved) != len(costs):
+        return "the changes that matter are looked for as the scales are found, and are not listed"
+    changes = [one for one in moved if one is not None]
+    return scales_form(problem, place, changes, prices(problem, place) / place.spread, step, anew, decide)
 
 
 def on_points(step: Fraction) -> str:

@@ -7,7 +7,9 @@ that they decline. What `program()` shows is stated here too.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from math import log
 from typing import Any
 
 import cvxpy
@@ -15,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.records import dataclass, field, replace
-from privspec.families.gaussian.problem import SIGMA, VARIANCES, WEIGHTS, cones
-from privspec.families.program import labelled
+from privspec.families.gaussian.problem import INVERSE, SIGMA, STEPS, VARIANCES, WEIGHTS, cones
+from privspec.families.program import Stated, Values, labelled
 from privspec.solvers.bounds import lower_bound, root_of, site_maps
 from privspec.solvers.gaussian import package
 from privspec.solvers.programs import (
@@ -167,6 +169,32 @@ class GaussianStated:
             prices = np.array([max(float(c.dual_value), 0.0) for c in self.limits])
             limit_weights = prices / np.array([c.bound for c in self.program.limits])
         return replace(_dual_point(self.program, self.blocks, loss_weights), limit_weights=limit_weights)
+
+
+def scales_stated(changes: Mapping[str, Array], amounts: Values, weights: Array, step: Fraction | None) -> Stated:
+    """The program of scales: how far units move numbers (N, k) by line, and weights (J, k) of their variances.
+
+    Args: amounts, of the parameters; step, of the lattice of the noise where that is coarse. There the variance is
+        2 q / (1 - q)^2 for q = e^-a, a steps in a scale, whose logarithm is log 2 - a - 2 log(1 - q).
+    """
+    inverse = cp.Variable(weights.shape[1], name=INVERSE, nonneg=True)
+    parameters = {
+        name: cp.Parameter(np.shape(value), name=name, nonneg=True, value=value) for name, value in amounts.items()
+    }
+    constraints = {label: [moved @ inverse <= parameters[f"{label}: epsilon"]] for label, moved in changes.items()}
+    variables = {INVERSE: inverse}
+    variances = 2 * cp.power(inverse, -2)
+    if step is not None:
+        steps, more = float(step) * inverse, cp.Variable(weights.shape[1], name="y")
+        constraints[STEPS] = [cp.exp(-more) + cp.exp(-steps) <= 1]
+        variances = float(step) ** 2 * cp.exp(log(2) - steps + 2 * more)
+    losses = parameters[WEIGHTS] @ variances
+    objective = cp.sum(losses)
+    if len(weights) > 1:
+        objective = cp.Variable(name="t")
+        constraints["loss"] = [losses <= objective]
+    problem = cp.Problem(cp.Minimize(objective), labelled(constraints))
+    return Stated(problem, variables, parameters, constraints, {"variances": variances})
 
 
 def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
