@@ -29,6 +29,9 @@ from privspec.kernel.measures import BY_PERSON, MEASURES
 from privspec.kernel.trust import KINDS
 from privspec.model.reports import listing
 
+NOT_CONVEX = ("search", "the law itself", "closed form", "given", "comparison")
+"""Words in the names of methods that solve no convex program."""
+
 
 def engineer_page(facts: Facts) -> document.Document:
     """Everything one needs to judge, change and rebuild the plan."""
@@ -69,6 +72,8 @@ def _result(facts: Facts) -> tuple[document.Block, ...]:
     rows += [(phrase("engineer.rows.ties", name=name), taken) for name, taken in facts.context.ties.items()]
     versions = ", ".join(f"{name} {version}" for name, version in solver.versions) or unknown
     rows += phrases("engineer.solver_rows", facts, seconds=solver.seconds or unknown, versions=versions)
+    convex = not any(word in solver.name for word in NOT_CONVEX)
+    rows += phrases("engineer.solver_programs", program=facts.family if convex else "")
     rows += [(phrase("engineer.rows.parameter", name=name), value) for name, value in facts.parameter_words]
     return (
         tabled("engineer.result", rows),

@@ -140,3 +140,20 @@ def test_two_observers_sweep(tmp_path: Path) -> None:
     found = [float(row.split(",")[1]) for row in rows[1:]]
     assert found == sorted(found, reverse=True)
     assert (tmp_path / "frontier.svg").read_text("utf-8").lstrip().startswith("<?xml")
+
+
+def test_own_constraint(capsys: pytest.CaptureFixture[str]) -> None:
+    example = module(EXAMPLES / "own_constraint.py")
+    assert example.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    figures = {line[:34].strip(): [float(one.strip(",")) for one in line[34:].split()] for line in lines[1:7:2]}
+    best, totals, quarters = figures.values()
+    assert best[0] < quarters[0] < totals[0]
+    assert best[1] < best[2]
+    assert totals[1] == totals[2]
+    assert quarters[3] == quarters[4]
+    assert [line.split(":")[0].strip() for line in lines[2:7:2]] == ["optimal", "feasible", "feasible"]
+    assert len({line.split()[-1] for line in lines[2:7:2]}) == 1
+    swept = [float(line.split()[-1]) for line in lines[-3:]]
+    assert swept == sorted(swept, reverse=True)
+    assert swept[1] == pytest.approx(best[0], rel=1e-3)

@@ -195,7 +195,7 @@ def scales_form(
     if step is not None:
         variance = f"{step}^2 2 q / (1 - q)^2 with q = e^(-{step} u[j]), of noise in steps of {step}"
         parts.append(
-            Part(STEPS, "e^(-y[j]) + e^(-a[j]) <= 1, so that (2 / e^a[j]) e^(2 y[j]) is the variance in steps", k)
+            Part(STEPS, "e^(-y[j]) + e^(-a[j]) <= 1, a steps in a scale: v[j] is 2 e^(2 y[j] - a[j]) steps squared", k)
         )
     each = f"sum over j = 1..{k} of w[j] v[j]"
     if len(weights) > 1:
