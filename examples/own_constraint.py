@@ -3,8 +3,8 @@
     python examples/own_constraint.py
 
 Running totals of 12 months. The best noise makes some totals less exact than others; here all of them, and then all
-steps from quarter to quarter, are to be equally exact. What Clarabel finds is repaired and verified like any other plan; its bound
-stays that of the spec, so that the gap says what the wish costs.
+steps from quarter to quarter, are to be equally exact. What Clarabel finds is repaired and verified like any other;
+its bound stays that of the spec, so that the gap says what the wish costs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import cvxpy as cp
 import numpy as np
 
 import privspec
+from privspec.api import Program
 
 SPEC = """
 spec running_totals
@@ -37,12 +38,12 @@ STEP = 3
 """Months in a quarter."""
 
 
-def covariance_of(program: privspec.Program) -> Any:
+def covariance_of(program: Program) -> Any:
     """The covariance of the published totals, as an expression of cvxpy."""
     return program.expressions["covariance of O"]
 
 
-def planned(program: privspec.Program, more: Sequence[Any]) -> privspec.Plan:
+def planned(program: Program, more: Sequence[Any]) -> privspec.Plan:
     """The verified plan of the program with further constraints."""
     problem = cp.Problem(program.problem.objective, [*program.problem.constraints, *more])
     problem.solve(solver=cp.CLARABEL)

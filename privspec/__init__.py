@@ -17,13 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privspec.api import Problem, Program, load
+    from privspec.api import Problem, load
     from privspec.plan import Plan
 
 __version__ = "0.1.0"
-__all__ = ["Plan", "Problem", "Program", "__version__", "load"]
+__all__ = ["Plan", "Problem", "__version__", "load"]
 
-_PLACES = {"Problem": "privspec.api", "Program": "privspec.api", "load": "privspec.api", "Plan": "privspec.plan"}
+_PLACES = {"Problem": "privspec.api", "load": "privspec.api", "Plan": "privspec.plan"}
 
 
 def __getattr__(name: str) -> Any:

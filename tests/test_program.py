@@ -21,17 +21,19 @@ SMALL: dict[str, dict[str, Any]] = {
     "counting_query": {},
     "fair_response": {},
     "frequency_survey": {},
+    "histogram": {},
     "k_randomised_response": {},
     "metric_dp_line": {},
     "prefix_sums": {"n": 12},
     "range_queries": {"oldest": 7},
+    "shared_budget": {},
     "work_study": {"N": 6},
 }
 """Templates with the parameters at which a general solver takes a second or so."""
 LARGE: dict[str, dict[str, Any]] = {
     "geo_indistinguishability": {"side": 5},
+    "hospital_network": {},
     "linear_queries": {},
-    "marginals": {},
     "two_observers": {},
 }
 NONE = {
@@ -129,6 +131,7 @@ def test_what_is_added_is_solved_for_and_the_bound_stays_that_of_the_spec() -> N
     [
         ("prefix_sums", "Sigma", 1e-9 * np.eye(12)),
         ("linear_queries", "s", np.full(96, 1e-6)),
+        ("histogram", "u", np.full(8, 1e6)),
         ("counting_query", "f", np.eye(11)),
         ("fair_response", "f", np.array([[1.0, 0.0], [0, 1], [1, 0], [0, 1]])),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 from privspec.families.decision import (
     ABOUT_BETTER_ONES,
     Infeasible,

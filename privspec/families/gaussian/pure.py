@@ -215,7 +215,7 @@ def _form(
     anew: Callable[..., Candidate | None],
     decide: Decide,
 ) -> Form | str:
-    from privspec.families.gaussian.stated import scales_form  # few look at the program itself
+    from privspec.families.gaussian.scales import scales_form  # few look at the program itself
 
     alone = [replace(problem, system=replace(problem.system, views=(view,))) for view in problem.system.views]
     moved = [move_costs(own, strategy, place.outputs != 0, (Fraction(1),)) for own in alone]
