@@ -20,8 +20,8 @@ TOKENS = {
     "core": 12_612,
     "editor": 7_000,
     "execute": 72_687,
-    "explain": 78_574,
-    "families": 206_967,
+    "explain": 78_618,
+    "families": 208_300,
     "functions": 14_379,
     "kernel": 136_206,
     "language": 28_000,
@@ -32,7 +32,7 @@ TOKENS = {
     "top": 26_430,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 344
+FILES = 345
 ENTERED = 109
 LAYOUT = {
     tokenize.COMMENT,
