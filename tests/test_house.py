@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_379,
     "kernel": 136_206,
     "language": 28_000,
-    "model": 103_929,
+    "model": 104_421,
     "noise": 8_958,
     "problem": 74_448,
     "solvers": 77_403,

@@ -31,7 +31,7 @@ from privspec.model.graph import Model
 from privspec.model.library import Argument, Bound, library
 from privspec.model.reports import Failure
 from privspec.model.targets import call_of, environment
-from privspec.model.values import Symbol, Value, exact_array
+from privspec.model.values import Symbol, Value, exact_array, joined_length
 
 if TYPE_CHECKING:
     from privspec.model.voting import Drawn
@@ -171,6 +171,11 @@ class Pointwise(Algebra[Grid]):
     def stacked(self, items: list[Grid], span: Span) -> Grid:
         return _stack(items)
 
+    def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[Grid]) -> Grid:
+        if joined_length([item.shape for item in items]) is None:
+            return _stack(items)
+        return _stack([Grid(item.data[:, :, place]) for item in map(_listed, items) for place in range(item.shape[0])])
+
     def unary(self, expr: Unary, value: Grid) -> Grid:
         entries = _numbers(value, expr.span)
         axes = tuple(range(2, entries.ndim))
@@ -269,6 +274,11 @@ def _aligned(a: Entries, b: Entries) -> tuple[Entries, Entries]:
     elif b.ndim == 2 and a.ndim > 2:
         b = b.reshape(*b.shape, *(1,) * (a.ndim - 2))
     return a, b
+
+
+def _listed(grid: Grid) -> Grid:
+    """A number as a vector of one."""
+    return grid if grid.shape else Grid(grid.data[:, :, None])
 
 
 def _stack(grids: Sequence[Grid]) -> Grid:

@@ -17,6 +17,7 @@ from privspec.language import syntax
 from privspec.language.walk import children, names_used, reached
 from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, PartialRankingOf, Power
+from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model
 from privspec.model.library import function_of
 from privspec.model.measures import Personalised
@@ -29,8 +30,10 @@ from privspec.model.neighbours import (
     ReplacingVoter,
 )
 from privspec.model.priors import Law
+from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.values import Value, show
+from privspec.model.targets import Degree, degree_in, degree_of, environment, values_at
+from privspec.model.values import Array, Value, as_float, show
 
 
 def expressions(model: Model) -> Iterator[syntax.Node]:
@@ -66,6 +69,8 @@ def _drawn(model: Model, name: str) -> bool:
 # --- the order of records -------------------------------------------------------------------------
 
 _NONE: frozenset[str] = frozenset()
+MOST = 256
+"""Numbers of all inputs up to which an affine map is looked at one by one."""
 
 
 def order_matters(model: Model, name: str) -> bool:
@@ -84,15 +89,16 @@ def order_matters(model: Model, name: str) -> bool:
             joined = isinstance(line.neighbours, ReplacingVoter | ReplacingOneOf) and len(line.wrt) > 1
             if joined or takes_distance(line) or isinstance(line.measure, Personalised):
                 return True
-    definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
-    looks = _Looks(name, model.nodes[name].index)
-    return any(looks.inside(expr) for expr in (*expressions(model), *definitions))
+    fair = (getattr(line, side, None) for line in model.fairness for side in ("of", "given"))
+    looks = _Looks(model, name, model.nodes[name].index)
+    return any(looks.inside(expr) for expr in (*expressions(model), *(syntax.Name(one) for one in fair if one)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Looks:
     """Looks for uses of an input that tell its records apart; `party` its index set."""
 
+    model: Model
     name: str
     party: str | None
 
@@ -100,7 +106,12 @@ class _Looks:
         """Whether there is one; `members` are variables that run through the whole index set around the node."""
         match node:
             case syntax.Name(id=found):
-                return found == self.name or found in members
+                computed = self.model.nodes.get(found)
+                if computed is None or computed.definition is None:
+                    return found == self.name or found in members
+                return found in members or self.inside(computed.definition)
+            case syntax.Binary() | syntax.Call() | syntax.Vector() | syntax.Each() if self._alike(node):
+                return False
             case syntax.Index(base=syntax.Name(id=base), indices=(syntax.Name(id=member), *others)) if (
                 base == self.name and member in members
             ):
@@ -112,6 +123,29 @@ class _Looks:
                 if isinstance(first, syntax.Comprehension) and self._whole(first) and not others:
                     return self.inside(first.body, members | {first.variable})
         return any(self.inside(child, members) for child in children(node))
+
+    def _alike(self, expr: syntax.Expr) -> bool:
+        """Whether it is an affine map of the inputs that is the same for all records of this one."""
+        model, names = self.model, [name for name in names_used(expr) if name in self.model.nodes]
+        block = next(block for block in model.blocks if block.name == self.name)
+        records = block.type.shape[0] if block.type.numeric and block.type.shape else 0
+        if not records or model.size > MOST or self.name not in reached(names, model.uses):
+            return False
+        if any(_drawn(model, name) for name in names):
+            return False
+        if degree_in(expr, {name: degree_of(model, name) for name in names}) is not Degree.AFFINE:
+            return False
+
+        def at(place: int) -> Array:
+            u = np.arange(model.size) == place
+            return as_float(evaluate(expr, environment(model, values_at(model, expr, u.astype(np.float64)))))
+
+        try:
+            moved = np.array([at(place) - at(-1) for place in range(block.start, block.stop)])
+        except (Failure, TypeError):
+            return False
+        each = moved.reshape(records, -1)
+        return bool(np.allclose(each, each[0], rtol=1e-12, atol=0))
 
     def _whole(self, each: syntax.Comprehension) -> bool:
         """Whether its variable runs through the whole index set of the input."""

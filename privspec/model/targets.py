@@ -320,12 +320,13 @@ def degree_of(model: Model, name: str) -> Degree:
             case _ if expr is None:
                 degrees[current] = Degree.OTHER
             case _:
-                degrees[current] = _degree(expr, degrees)
+                degrees[current] = degree_in(expr, degrees)
     return degrees[name]
 
 
-def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
-    inside = [_degree(child, names) for child in children(expr)]
+def degree_in(expr: syntax.Node, names: Mapping[str, Degree]) -> Degree:
+    """How an expression depends on the inputs, where this is known of what it names."""
+    inside = [degree_in(child, names) for child in children(expr)]
     most = max(inside, default=Degree.PUBLIC)
     match expr:
         case syntax.Number() | syntax.String() | syntax.SetOf() | syntax.Call(function="csv" | "npy"):
