@@ -37,11 +37,15 @@ LARGE: dict[str, dict[str, Any]] = {
     "two_observers": {},
 }
 NONE = {
-    "median_hours": "",
-    "pages_read": "",
+    "correlated_readings": "one size of noise",
+    "median_hours": "chances follow from scores",
+    "pages_read": "chances to show a key",
+    "pay_study": "linear programs on several grids",
     "power_means": "not convex",
-    "private_plurality": "",
-    "wang_algorithm_1": "",
+    "private_plurality": "the best of those of private voting",
+    "rounded_answers": "not stated in cvxpy",
+    "wang_algorithm_1": "simulated loss",
+    "yearly_releases": "parts share lines",
 }
 """Templates without a program, and what the refusal says."""
 AGREE = 1e-5

@@ -132,7 +132,14 @@ class Search:
             scalars = found["mechanism"].get("scalars", {}) | {self.found.node.name: show(value)}
             return found | {"mechanism": found["mechanism"] | {"scalars": scalars}}
 
-        return Decided(self.model, name, loss, at_amount, kind=kind)
+        return Decided(
+            self.model,
+            name,
+            loss,
+            at_amount,
+            kind=kind,
+            program=lambda: "an amount is picked together with the mechanism; give it a value to see the program at it",
+        )
 
 
 def bound_stated(bound: tuple[dict[str, Any], float, str] | None, **claims: Any) -> dict[str, Any]:

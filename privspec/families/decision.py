@@ -135,7 +135,7 @@ class Decided:
     figures: Mapping[str, Any] = field(default_factory=dict)
     witnesses: Callable[[], Iterable[dict[str, Any]]] = tuple
     scaled: Callable[[Fraction], float | None] = lambda _: None
-    program: Callable[[], Form | str] = lambda: "it is the best of the ways that this plan lists"
+    program: Callable[[], Form | str] = lambda: "its search is not stated as one"
 
     @cached_property
     def lower_bound(self) -> float | None:

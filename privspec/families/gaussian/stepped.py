@@ -158,6 +158,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         rule.admissible,
         *(_bound(problem) if bounded and problem.settings.alternatives else (None, "")),
         Mechanism(release, (), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
+        lambda _: "the law in steps is the best of linear programs on several grids, which are not stated in cvxpy",
     )
 
 

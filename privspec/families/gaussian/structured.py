@@ -99,6 +99,7 @@ class Offer:
             others,
             self.prices,
             {**self.solver, "seconds": seconds},
+            program=lambda: "the special solver of this structure has a program that is not stated in cvxpy",
         )
 
     def _stated(self, system: System) -> dict[str, Any]:

@@ -136,6 +136,7 @@ class UnknownKeys:
             others,
             lambda: _prices(system, taken),
             {"name": "recursion over counts", "seconds": perf_counter() - started},
+            program=lambda: "chances to show a key follow one from another, in closed form",
         )
 
     def size(self, system: System) -> int:

@@ -138,6 +138,7 @@ class Reports:
             others,
             lambda: system.priced(lambda more: float(best_cells(block, more)[0].loss()), loss),
             {"name": "HiGHS", "seconds": perf_counter() - started},
+            program=lambda: "reports have laws of a form of their own, whose program is not stated in cvxpy",
         )
 
     def size(self, system: System) -> int:
@@ -262,6 +263,7 @@ class Histograms:
             tuple(_beside_sets(system, found)) if settings.alternatives else (),
             lambda: system.priced(lambda more: float(best_sets(block, more).error(block.weight)), loss),
             {"name": "closed form", "seconds": perf_counter() - started},
+            program=lambda: "reports have laws of a form of their own, whose program is not stated in cvxpy",
         )
 
     def size(self, system: System) -> int:
@@ -457,6 +459,7 @@ class Points:
             tuple(one.beside(allowed) for one in others),
             lambda: _point_prices(system, found),
             {"name": "closed form", "seconds": perf_counter() - started},
+            program=lambda: "reports have laws of a form of their own, whose program is not stated in cvxpy",
         )
 
     def size(self, system: PointSystem) -> int:

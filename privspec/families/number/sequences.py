@@ -120,6 +120,7 @@ class Correlated:
             others=_alternatives(system, found) if settings.alternatives else (),
             prices=lambda: _prices(system, found),
             solver={"name": "least noise", "seconds": perf_counter() - started},
+            program=lambda: "one size of noise is all there is to choose",
         )
 
     def size(self, system: Sequence) -> int:

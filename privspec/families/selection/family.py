@@ -218,6 +218,7 @@ class Selections:
             {"name": "calibration at the exact ratio", "seconds": perf_counter() - started},
             {"standard_error": best.error, "profiles": profiles(block)} if averaged else {},
             lambda: () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
+            program=lambda: "chances follow from scores by a rule, at the largest ratio that the lines allow",
         )
 
     def size(self, system: System) -> int:

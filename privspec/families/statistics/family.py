@@ -106,6 +106,7 @@ def decided(
             "parties": prediction.parties,
             "without_noise": prediction.exact,
         },
+        program=lambda: "places for noise are ranked by simulated loss, which is not convex in the noise",
     )
 
 

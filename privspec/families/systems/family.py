@@ -78,6 +78,9 @@ class Made:
             kind=kind,
             others=tuple(Alternative(name, value, "") for name, value in considered),
             solver={"name": "parts", "seconds": seconds},
+            program=lambda: (
+                "parts share lines by a split that is searched for; each part as a spec of its own may have one"
+            ),
         )
 
     def _stated(self) -> dict[str, Any]:

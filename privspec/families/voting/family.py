@@ -78,6 +78,7 @@ class ChosenRule:
                 "tolerance": self.settings.tolerance,
             },
             figures=simulated if loss.standard_error else {},
+            program=lambda: "the rule is the best of those of private voting that the plan lists",
         )
 
     def _stated(self) -> dict[str, Any]:
