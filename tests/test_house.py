@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 72_687,
     "explain": 78_618,
-    "families": 208_374,
+    "families": 208_376,
     "functions": 14_379,
     "kernel": 136_206,
     "language": 28_000,

@@ -358,3 +358,20 @@ def test_the_least_pure_epsilon_for_sizes_of_errors() -> None:
     wanted = brentq(lambda e: 2 * np.exp(-e) / (1 - np.exp(-2 * e)) - 2, 0.01, 5)
     assert float(picked(plan.document)) == pytest.approx(wanted, rel=1e-5)
     assert plan.verify().ok
+
+
+def test_the_least_pure_epsilon_of_one_number_is_that_of_its_best_law() -> None:
+    """Noise in steps meets a variance of 1/2 at less than the epsilon of 2 that Laplace noise takes."""
+    text = """\
+variables:
+  input x in [0, 1]^20
+  choose epsilon in [0.01, 10]
+  output m
+loss: epsilon
+accuracy: E[ (m - sum(x))^2 ] <= 0.5
+privacy: m is epsilon-DP wrt x, replacing one entry
+"""
+    plan = Problem(text).solve()
+    assert float(picked(plan.document)) == pytest.approx(1.85998, abs=1e-4)
+    assert plan.document["accuracy"][0]["value"] <= 0.5 * (1 + 1e-6)
+    assert plan.verify().ok

@@ -398,7 +398,8 @@ def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
     from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
 
     lines, found = problem.model.requirements, list[dict[str, Any]]()
-    for amount, more in increased(lines[0]) if len(lines) == 1 else ():
+    # where an amount alone is paid for, errors cost nothing
+    for amount, more in increased(lines[0]) if len(lines) == 1 and loss else ():
         system = lower(replace(problem.model, requirements=(more,)))
         if not isinstance(system, Infeasible):
             changed = Problem(replace(problem.model, requirements=(more,)), system, problem.settings)
