@@ -20,6 +20,7 @@ from privspec.kernel.core.reading import Grid
 from privspec.model.build import load_model
 from privspec.problem.elaborate import Problem, elaborate
 from privspec.problem.linear import Linear
+from privspec.problem.table_forms import Table
 
 from . import reworded as wording
 from . import specs
@@ -71,6 +72,8 @@ def same(text: str, dice: Random) -> None:
         first = problem_of(text)
     except SpecError:
         reject()
+    if not all(isinstance(block, Linear | Table) for block in first.blocks):
+        reject()  # parts that are drawn apart stand in documents of their own, with names and lines
     other, names = reworded(text, dice)
     second = problem_of(other)
     for one, two in zip(first.blocks, second.blocks, strict=True):
