@@ -7,7 +7,7 @@ sum u e' = targets, and row r errs by sum u_r |e|^2 / c. Columns that lower the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import clarabel
 import numpy as np
@@ -24,7 +24,7 @@ MOST_ROUNDS = 60
 VIOLATED = 1e-9
 """A column is added where it breaks the bound by more than this, relative."""
 USED = 1e-7
-"""A column whose chances are all below this is left out of a report."""
+"""A column whose mean chance is below this is left out of a report."""
 TOLERANCES = ("tol_gap_abs", "tol_gap_rel", "tol_feas", "tol_ktratio")
 TOLERANCE = 1e-11
 
@@ -68,8 +68,10 @@ def best_report(
         if not len(best):
             break
         pool = np.concatenate([pool, best])
-    used = found.weights > USED / ratio
-    return _solved(found.columns[:, used], targets, places, offsets, law, found)
+    used = found.weights * found.columns.mean(axis=0) > USED
+    last = _solved(found.columns[:, used], targets, places, offsets, law, found)
+    kept = last.weights * last.columns.mean(axis=0) > USED**2
+    return replace(last, weights=last.weights[kept], columns=last.columns[:, kept], estimates=last.estimates[kept])
 
 
 def _all_columns(rows: int, ratio: float) -> Array:
@@ -93,7 +95,10 @@ def _solved(
     proof: ReportSolution | None = None,
 ) -> ReportSolution:
     """The program with these columns; `proof`, where it was found with more of them."""
-    (rows, many), size = columns.shape, targets.shape[1]
+    (rows, many), size, raised = columns.shape, targets.shape[1], columns
+    # columns whose entries are one on average: at a large ratio others would be of many sizes
+    means = raised.mean(axis=0)
+    columns = raised / means
     # variables: weights, squares, estimates number by number, and the largest error
     width, equal = many * (2 + size) + (law is None), rows * (1 + size)
     aim, sides = np.zeros(width), [np.ones(rows), targets.T.ravel()]
@@ -132,11 +137,9 @@ def _solved(
     weights = np.maximum(x[:many], np.finfo(float).tiny)
     estimates = x[2 * many : (2 + size) * many].reshape(size, many).T / weights[:, None]
     if proof is not None:
-        return ReportSolution(
-            answer.obj_val, weights, columns, estimates, proof.prior, proof.directions, proof.multipliers
-        )
+        return replace(proof, value=answer.obj_val, weights=weights / means, columns=raised, estimates=estimates)
     share = np.maximum(z[equal:][: len(places)], 0) if law is None else law
     prior = np.zeros(rows)
     np.add.at(prior, places, share)
     directions = -z[rows:equal].reshape(size, rows).T / 2
-    return ReportSolution(answer.obj_val, weights, columns, estimates, prior, directions, z[:rows])
+    return ReportSolution(answer.obj_val, weights / means, raised, estimates, prior, directions, z[:rows])

@@ -398,6 +398,16 @@ class MeanFact(ValueFact):
         return isinstance(self.block.held, Listed)
 
     @property
+    def rooted(self) -> bool:
+        """Whether roots of means are released."""
+        return bool(self.block.rooted)
+
+    @property
+    def at_most(self) -> bool:
+        """Whether errors that are told are the most that they can be."""
+        return self.rooted or not self.listed
+
+    @property
     def ends(self) -> tuple[Fraction, Fraction]:
         """The least and the largest number that a party may hold."""
         held = self.block.held

@@ -10,6 +10,9 @@ its piece by an exact law whose mean is the point of the curve (`Curve.drawn`): 
 
 No unbiased estimate of any form, from one report of each party that is drawn by itself, has less loss than
 `lower_bound` says (noise/notes/local-means.md).
+
+A mean of powers may be released as a power mean, its root: the estimate is moved to where such a mean lies, and then
+its root is taken. Errors grow by no more than the steepest slope of the root there; nothing is proved to be better.
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ from math import comb, lcm, prod
 from typing import Any
 
 from privspec.kernel.changes import Rows
-from privspec.kernel.core.numbers import ZERO, exp_up
+from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
 from privspec.kernel.core.problem import Bound, Guarantee, Mechanism, PlanUnderCheck, View, read_guarantees
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.core.tables import table_of
-from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, PURE_MEASURES
 from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.reports import MOST_PARTIES, ReportRules
 from privspec.kernel.tables_forms import means
@@ -37,16 +40,28 @@ AMONG = ("", "all unbiased estimates from one report of each party")
 MOST_ROWS = 16
 """Rows of a table, and values of which a bound is: all sets of them are gone through."""
 MOST_POWER = 8
+MEASURES = (*PURE_MEASURES, APPROXIMATE, LOCAL_APPROXIMATE)
+"""What reports of pure epsilon are judged by; those with a delta ask for less."""
 Point = list[Fraction]
 
 
 @frozen
 class Number:
-    """A number that is released: `scale` times a sum over all, and `shift`; a squared error of it costs `weight`."""
+    """A number that is released: `scale` times a sum over all, and `shift`; a squared error of it costs `weight`.
+
+    `root`: what is released is the root of that, s^(1 / root).
+    """
 
     scale: Fraction
     shift: Fraction
     weight: Size
+    root: Whole = 1
+
+    def steepest(self, low: Fraction, high: Fraction) -> Fraction:
+        """At least the slope of s^(1 / root) between two ends above 0, where it is steepest; exact where it is 1."""
+        if self.root == 1:
+            return Fraction(1)
+        return max(end((ball(s) ** (ball(Fraction(1, self.root)) - 1) / self.root).abs_upper()) for s in (low, high))
 
 
 @frozen
@@ -130,6 +145,12 @@ class Curve:
         """The d."""
         return self.lift + max(0, *self.powers)
 
+    @property
+    def extremes(self) -> list[Fraction]:
+        """Numbers that powers are least and largest at."""
+        low, high = self.ends[0], self.ends[-1]
+        return [low, high, ZERO] if low < 0 < high else [low, high]
+
     def at(self, value: Fraction) -> Point:
         """The powers of a number."""
         return [value**power for power in self.powers]
@@ -207,19 +228,35 @@ class MeanBlock:
         sizes = sum(prod(one.shape) for one in self.outputs)
         if not sizes == len(self.numbers) == self.held.numbers or self.count > MOST_PARTIES:
             raise Refused("has other outputs than numbers, or too many parties")
-        if len({one.name for one in self.outputs}) < len(self.outputs) or not any(self.costs):
-            raise Refused("names an output twice, or weighs errors by nothing")
         if not all(one.scale for one in self.numbers):
             raise Refused("releases what does not depend on anybody")
         if self.law is not None and (len(self.law) != len(self.held.points()) or sum(self.law) != 1):
             raise Refused("has a law of other values")
         if isinstance(self.held, Curve) and self.law is not None:
             raise Refused("has a law of numbers of an interval")
+        for (low, _), one in zip(self.ranges, self.numbers, strict=True):
+            if one.root != 1 and (low <= 0 or one.shift or one.scale != Fraction(1, self.count) or not one.root):
+                raise Refused("takes a root of what is no mean of numbers above 0")
+        if len({one.name for one in self.outputs}) < len(self.outputs) or not any(self.costs):
+            raise Refused("names an output twice, or weighs errors by nothing")
+
+    @property
+    def ranges(self) -> list[tuple[Fraction, Fraction]]:
+        """The least and the largest of each function of what a party holds."""
+        held = self.held
+        points = held.points() if isinstance(held, Listed) else [held.at(one) for one in held.extremes]
+        return [(min(some), max(some)) for some in zip(*points, strict=True)]
+
+    @property
+    def rooted(self) -> bool:
+        """Whether a root of some sum is released."""
+        return any(one.root != 1 for one in self.numbers)
 
     @property
     def costs(self) -> list[Fraction]:
-        """What a squared error of each sum costs."""
-        return [one.weight * one.scale**2 for one in self.numbers]
+        """What a squared error of each sum costs, at most where its root is released."""
+        pairs = zip(self.numbers, self.ranges, strict=True)
+        return [one.weight * (one.scale * one.steepest(*ends)) ** 2 for one, ends in pairs]
 
     def square(self, one: Sequence[Fraction | int], other: Sequence[Fraction | int]) -> Fraction:
         """The product of two points, by these costs."""
@@ -401,7 +438,7 @@ class MeanRules(ReportRules):
                 False,
                 None,
             )
-            if not about or not fits or asked.measure.common not in PURE_MEASURES:
+            if not about or not fits or asked.measure.common not in MEASURES:
                 raise Refused(f"line {asked.line} is about outputs, units or a measure that are not judged here")
         if not found:
             raise Refused("no line asks for privacy")
@@ -431,6 +468,11 @@ class MeanRules(ReportRules):
         case.says("unbiased", not biased, f"not of row {biased[0]}: {text}" if biased else text)
         (bound,) = case.claims.fields(optional=("bound",))
         strictest = min(one.measure.figures({})["epsilon"] for one in case.frame.obligations)
+        pure = all(one.measure.common in PURE_MEASURES for one in case.frame.obligations)
+        if not bound.absent and (block.rooted or not pure):
+            raise bound.wrong("is about sums themselves, under pure epsilon")
+        if block.rooted or isinstance(block.held, Curve):
+            case.says("loss", True, "what is stated is the most that the loss can be, at the worst numbers")
         derived = None if bound.absent else lower_bound(block, strictest, bound)
         words = [block.expression, units_of(block), block.kind]
         judge_worth(case, found.loss(), derived, AMONG[derived is not None :], "such estimate", words)

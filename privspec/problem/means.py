@@ -11,8 +11,8 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import prod, sqrt
 
-from privspec.core.records import dataclass
-from privspec.kernel.means import MOST_POWER, MOST_ROWS, Curve, Listed, MeanBlock, Number, Output
+from privspec.core.records import dataclass, replace
+from privspec.kernel.means import MEASURES, MOST_POWER, MOST_ROWS, Curve, Listed, MeanBlock, Number, Output
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.reports import MOST_PARTIES
 from privspec.kernel.trust import NOBODY
@@ -56,14 +56,16 @@ def words(block: MeanBlock) -> tuple[str, ...]:
         what = f"a number from {show(held.ends[0])} to {show(held.ends[-1])}"
         sums = [f"its power {power}" for power in held.powers]
     listed = "; ".join(
-        f"{show(number.scale)} times the sum of {one}" + (f", and {show(number.shift)}" if number.shift else "")
+        f"{show(number.scale)} times the sum of {one}"
+        + (f", and {show(number.shift)}" if number.shift else "")
+        + (f"; released is its power 1 / {number.root}" if number.root != 1 else "")
         for number, one in zip(block.numbers[:SHOWN], sums, strict=False)
     )
     over = "by the stated law" if block.law is not None else "at the worst numbers that people may hold"
     return (
         f"{block.source} of each {block.party} is {what}; there are {block.count:,} of them.",
-        f"{names} {'is' if len(block.numbers) == 1 else 'are'}, estimated without bias from one report of each, which "
-        f"depends on that one's number alone: {listed}{'; ..' if len(block.numbers) > SHOWN else ''}.",
+        f"{names}: estimated from one report of each {block.party}, which depends on that one's number alone, without "
+        f"bias for {listed}{'; ..' if len(block.numbers) > SHOWN else ''}.",
         f"The loss is the expected sum of squared errors, weighed, {over}: `{block.expression}`.",
     )
 
@@ -88,11 +90,9 @@ def reads(model: Model) -> bool:
     number = bool(source.index) and len(source.type.shape) == 1 and source.type.numeric
     if not number or any(node.domain is not None or node.definition is not None for node in model.outputs):
         return False
-    try:
-        found = Reader(model, source).read()
-    except Failure:
-        return False
-    return not all(one.plain for one in found) or not any(_unsupported(model))
+    found = Reader(model, source).found
+    pure = bool(found) and all(line.measure.common in PURE_MEASURES for line in model.requirements)
+    return not all(one.plain for one in found) or (pure and not any(_unsupported(model)))
 
 
 @once
@@ -106,7 +106,7 @@ def block_of(model: Model) -> MeanBlock:
     assert source.index is not None and model.loss is not None and source.domain is not None
     reader = Reader(model, source)
     found = reader.read()
-    numbers = tuple(Number(one.scale, one.shift, one.weight) for one in found)
+    numbers = tuple(Number(one.scale, one.shift, one.weight, one.root) for one in found)
     law = next((one for one in model.models if source.name in one.subjects), None)
     held: Listed | Curve
     if isinstance(source.domain, Interval):
@@ -169,10 +169,11 @@ class Sum:
     shift: Fraction
     body: syntax.Expr
     power: int
+    root: int = 1
 
     @property
     def plain(self) -> bool:
-        return self.power == 1
+        return self.power == 1 and self.root == 1
 
     def at(self, value: Fraction) -> Fraction:
         """What it is of a value.
@@ -240,6 +241,14 @@ class Reader:
         assert self.source.domain is not None
         return tuple(sorted({Fraction(value) for value in self.source.domain.elements()}))
 
+    @property
+    def found(self) -> tuple[Sum, ...]:
+        """The same, or nothing where the loss is of another form."""
+        try:
+            return self.read()
+        except Failure:
+            return ()
+
     def read(self) -> tuple[Sum, ...]:
         """The numbers of all outputs, in order.
 
@@ -303,6 +312,14 @@ class Reader:
 
     def _sum(self, target: list[tuple[Fraction, syntax.Expr]], weight: Fraction, within: syntax.Expr) -> Sum:
         """What an output is compared with."""
+        match [(factor, behind(self.model, inner)) for factor, inner in target]:
+            case [(factor, syntax.Binary(op="^", left=left, right=right))] if factor == 1 and public(right, self.model):
+                exponent = public_number(right, self.model)
+                mean = self._sum([(Fraction(1), left)], weight, within)
+                of_all = mean.scale == Fraction(1, self.source.type.shape[0]) and not mean.shift
+                if not exponent or (1 / exponent).denominator != 1 or not of_all:
+                    raise self._other(within)
+                return replace(mean, root=int(1 / exponent))
         shift, sums, waiting = Fraction(0), list[tuple[Fraction, syntax.Expr]](), list(target)
         while waiting:
             factor, inner = waiting.pop()
@@ -418,10 +435,16 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     elif not 2 <= (domain.size or 0) <= MOST_ROWS:
         hint = f"write at most {MOST_ROWS} values, as in grid(0, 1, 0.1)"
         yield source.span, f"{what}, which has {domain.size:,} values", hint
+    else:
+        rooted = [one for one in Reader(model, source).found if one.root != 1]
+        if any(one.at(value) <= 0 for one in rooted for value in Reader(model, source).values):
+            yield source.span, f"a root of a mean of {what}, where it need not be above 0", "use values above 0"
     if source.type.shape[0] > MOST_PARTIES:
         yield source.span, f"{what}: it takes up to {MOST_PARTIES:,} of them", None
     if model.computed or model.components:
         yield model.outputs[0].span, f"outputs computed from sums of {what}", "whoever has the sums can compute them"
+    if not model.requirements:
+        yield source.span, f"{what} without a line of privacy", None
     for line in model.requirements:
         yield from _line(line, source, what)
     for target in model.accuracy:
@@ -439,14 +462,12 @@ def _of_interval(model: Model, source: GraphNode, what: str) -> Iterator[Unsuppo
         yield source.span, f"{what}, which has no bounds", f"write `input {source.name}[{source.index}] in [0, 1]`"
         return
     grid = f"write `{source.name}[{source.index}] in grid({show(low)}, {show(high)}, {show((high - low) / 10)})`"
-    try:
-        found = Reader(model, source).read()
-    except Failure:
-        return  # told by the reading itself
+    found = Reader(model, source).found
     powers = [one.power for one in found]
-    if 0 in powers or (min(powers) < 0 and low <= 0):
+    rooted = any(one.root != 1 for one in found)
+    if 0 in powers or (low <= 0 and (min(powers, default=0) < 0 or rooted)):
         yield source.span, f"{what}, a number of an interval: it takes powers x^p that have a value there", grid
-    elif max(0, *powers) + max(0, -min(powers)) >= MOST_ROWS // 2:
+    elif max(0, 0, *powers) - min(0, 0, *powers) >= MOST_ROWS // 2:
         yield source.span, f"{what}, a number of an interval, to such powers", grid
     for law in model.models:
         if source.name in law.subjects:
@@ -460,7 +481,7 @@ def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[Unsupport
     """What a line asks for that is not known here."""
     measure = line.measure
     yield from other_unit(line, source, what)
-    if measure.common not in PURE_MEASURES or measure.pure_epsilon is None:
+    if measure.common not in MEASURES or measure.pure_epsilon is None:
         yield line.span, f"{measure.name} of {what}", f"write {PURE_NAMES}, with `{NOBODY.written}`"
     elif measure.pure_epsilon > LARGEST_EPSILON:
         yield too_weak(line, measure, LARGEST_EPSILON)

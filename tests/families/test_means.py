@@ -119,6 +119,18 @@ def test_both_options_of_ramon_and_basu():
     assert worst["loss"]["value"] == pytest.approx(105.146, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("values", "epsilon", "gap"),
+    [("1..10", 0.01, 1e-6), ("1..10", 12, 1e-4), ("[0.1, 1]", 0.01, 0.01), ("{0, 1, 1000}", 1, 1e-6)],
+)
+def test_very_strict_and_very_weak_lines(values, epsilon, gap):
+    """Chances are nearly alike at the one, and of all sizes at the other."""
+    body = BOTH if values[1] != "0" or "." in values else BOTH.replace("1 / x[p]", "x[p]^2 / 1000")
+    plan = solved_text(two(values=values, loss=body, line=f"all outputs are {epsilon}-LDP wrt x"))
+    assert plan["loss"]["relative_gap"] <= gap
+    assert Plan(plan).verify().ok
+
+
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 LOSSES = ("E[ (A - mean(x))^2 ]", "16 * E[ (B - mean(1 / x))^2 ]", "0.01 * E[ (C - mean(x^2))^2 ]")
 SHAPED = """spec shaped
@@ -166,6 +178,12 @@ def test_the_figures_of_the_readme():
 
 
 REFUSED = [
+    (
+        two().replace("privacy:\n  all outputs are 1-LDP wrt x\n", "options: trust nobody\n"),
+        "PS0501",
+        "without a line of",
+    ),
+    (two(inner="  input y[p] in 0..3\n"), "PS0501", ""),
     (two(line="all outputs are 1-zCDP wrt x\noptions: trust nobody"), "PS0501", "rho-zCDP of functions"),
     (two(values="1..100"), "PS0501", "which has 100 values"),
     (two(values="[0, 1]"), "PS0501", "powers x^p that have a value there"),
@@ -189,6 +207,42 @@ def test_what_is_not_known_is_refused_by_a_line(text, code, words):
 def test_sums_that_reports_cannot_say_have_noise_as_before():
     for text in (spec(options="options: noise family laplace\n"), spec(values="[0, 1]", line="O is 12-LDP wrt x")):
         assert solved_text(text)["mechanism"]["family"] != "means"
+
+
+ROOTS = """spec roots
+parameters:
+  p = [2, -1]
+parties: i in 1..{count}
+variables:
+  input x[i] in {values}
+  intermediate m
+  output O
+background: m = [mean(x[i]^p[1] for i)^(1 / p[1]), mean(x[i]^p[2] for i)^(1 / p[2])]
+loss: E[ ||O - m||^2 ]
+privacy: O is (1, 1e-3)-LDP wrt x
+"""
+
+
+@pytest.mark.parametrize("values", ["grid(0.1, 1, 0.1)", "[0.1, 1]"])
+def test_power_means_themselves(values):
+    """Ramon & Basu 3.3 as they pose it: the loss at any data is at most what is stated, and released means are such."""
+    plan = solved_text(ROOTS.format(count=400, values=values))
+    assert plan["status"] == "feasible"
+    assert plan["loss"]["lower_bound"] is None
+    assert plan["loss"]["among"] == ""
+    assert Plan(plan).verify().ok
+    for held in (np.full(400, 0.1), np.full(400, 1.0), np.arange(400) % 10 / 10 + 0.1):
+        drawn = simulate(plan, 500, 8, base={"x": held}, approximate=True)
+        assert drawn.min() > 0.1 - 1e-9
+        assert drawn.max() < 1 + 1e-9
+        losses = ((drawn - [np.sqrt((held**2).mean()), 1 / (1 / held).mean()]) ** 2).sum(axis=1)
+        assert losses.mean() < plan["loss"]["value"]
+    page = Plan(plan).explain("public", "md")
+    assert "typically off by at most" in page
+    assert "It may come out beyond" not in page
+    assert "steepest slope of the root" in Plan(plan).explain("auditor", "md")
+    with pytest.raises(PrivspecError, match="need not be above 0"):
+        Problem(ROOTS.format(count=4, values="0..3").replace("-1]", "2]")).solve()
 
 
 # --- draws -----------------------------------------------------------------------------------------------------------

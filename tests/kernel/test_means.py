@@ -230,6 +230,8 @@ def test_forged_plans_are_refused():
         ((*at, "numbers", 0, "scale"), "1/6", "is not what"),
         ((*at, "numbers", 0, "weight"), "0", "is not what"),
         ((*at, "numbers", 0, "scale"), "0", "does not depend on anybody"),
+        ((*at, "numbers", 0, "root"), 0, "takes a root of what is no mean"),
+        ((*at, "numbers", 0, "root"), 2, "under pure epsilon"),
         ((*at, "held", "functions", "rows"), [1] * 8, ""),
         ((*at, "held", "values"), ["1", "2", "4", "3"], "not in order"),
         ((*at, "law"), ["1/4"] * 4, ""),

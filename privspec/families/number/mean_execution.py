@@ -21,9 +21,9 @@ from privspec.execute.drawing import Numbers, RowLaw, draw_each, read_places
 from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
-from privspec.families.number.report_execution import Interval, Reports, read_points_of
+from privspec.families.number.report_execution import Interval, Reports, read_points_of, within
 from privspec.kernel.core.problem import Data
-from privspec.kernel.means import Listed, MeanBlock, Means
+from privspec.kernel.means import Listed, MeanBlock, Means, Number
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 RULE = (
@@ -89,8 +89,13 @@ class MeanMechanism(Reports[Means, list[Fraction]]):
         executed = self.executed
         rows, unit = executed.estimates.rows, executed.estimates.unit
         sums = (sum(many * rows[column][j] for column, many in counts.items()) for j in range(executed.numbers))
-        pairs = zip(executed.block.numbers, sums, strict=True)
-        return [float(number.scale * one * unit + number.shift) for number, one in pairs]
+        parts = zip(executed.block.numbers, sums, executed.block.ranges, strict=True)
+        return [_released(number, number.scale * one * unit + number.shift, ends) for number, one, ends in parts]
+
+
+def _released(number: Number, value: Fraction, ends: tuple[Fraction, Fraction]) -> float:
+    """A sum, or the root of it once it is moved to where it may lie."""
+    return float(value) if number.root == 1 else float(within(value, *ends)) ** (1 / number.root)
 
 
 class MeanSecret(BlockSecret[MeanMechanism, list[Fraction]]):

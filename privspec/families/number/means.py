@@ -28,6 +28,7 @@ from privspec.families.number.reports import System
 from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.reading import Grid, JsonNode
 from privspec.kernel.means import AMONG, MOST_ROWS, NOTE, Curve, Listed, MeanBlock, Means, lower_bound, units_of
+from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.writing import array, exact_grid, write
 from privspec.model.graph import Model
 from privspec.problem import means as reading_of_means
@@ -66,20 +67,22 @@ class LocalMeans:
         best = Best(block, epsilon)
         found = best.executed
         loss = float(found.loss())
-        witness = best.witness
+        pure = all(line.measure.common in PURE_MEASURES for line in model.requirements)
+        witness = best.witness if pure and not block.rooted else None
         return Decided(
             model,
             f"one report of {len(found.term.rows[0])} values for all numbers",
             loss,
-            lambda: _stated(model, found) | {"claims": {"bound": witness}},
+            lambda: _stated(model, found) | ({"claims": {"bound": witness}} if witness else {}),
             # no unbiased estimate from a report of each has less
-            lambda: lower_bound(block, epsilon, JsonNode(witness, "bound")),
-            AMONG[1],
+            lambda: None if witness is None else lower_bound(block, epsilon, JsonNode(witness, "bound")),
+            AMONG[witness is not None],
             units_of(block),
             block.kind,
             tuple(_beside(block, epsilon)) if settings.alternatives else (),
             lambda: system.priced(lambda more: float(Best(block, more).executed.loss()), loss),
             {"name": "Clarabel", "seconds": perf_counter() - started},
+            program=lambda: "its cone program is solved by adding columns, and is not written out",
         )
 
     def size(self, system: System) -> int:
@@ -139,9 +142,9 @@ class Best:
         return [str(one) for one in sorted([*held.ends, *middles[: MOST_ROWS - len(held.ends)]])]
 
     def solved(self, targets: Array, places: NDArray[np.intp], offsets: Array) -> ReportSolution:
-        """The program with targets of size one."""
+        """The program with targets of such a size that estimates are about one."""
         law = None if self.block.law is None else np.array([float(one) for one in self.block.law])
-        size = float(np.abs(targets).max())
+        size = float(np.abs(targets).max()) / tanh(float(self.epsilon) / 2)
         found = best_report(targets / size, places, offsets / size**2, law, exp(float(self.epsilon)))
         return dataclasses.replace(
             found,
