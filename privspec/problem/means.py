@@ -443,8 +443,6 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield source.span, f"{what}: it takes up to {MOST_PARTIES:,} of them", None
     if model.computed or model.components:
         yield model.outputs[0].span, f"outputs computed from sums of {what}", "whoever has the sums can compute them"
-    if not model.requirements:
-        yield source.span, f"{what} without a line of privacy", None
     for line in model.requirements:
         yield from _line(line, source, what)
     for target in model.accuracy:

@@ -178,11 +178,6 @@ def test_the_figures_of_the_readme():
 
 
 REFUSED = [
-    (
-        two().replace("privacy:\n  all outputs are 1-LDP wrt x\n", "options: trust nobody\n"),
-        "PS0501",
-        "without a line of",
-    ),
     (two(inner="  input y[p] in 0..3\n"), "PS0501", ""),
     (two(line="all outputs are 1-zCDP wrt x\noptions: trust nobody"), "PS0501", "rho-zCDP of functions"),
     (two(values="1..100"), "PS0501", "which has 100 values"),
