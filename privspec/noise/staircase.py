@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SteppedNoise(NoiseLaw):
-    """The answer rounded to the lattice, plus a cell drawn by its weight and a uniform step within the cell.
+    """Answers rounded to the lattice, plus for each a cell drawn by its weight and a uniform step within the cell.
 
     Note: stepped.
     """
 
-    law: Stepped
+    laws: tuple[Stepped, ...]
     step: Fraction
     """That of the lattice."""
     known: ClassVar[type[Law]] = Staircase
@@ -37,20 +37,24 @@ class SteppedNoise(NoiseLaw):
     def of(cls, release: Release) -> SteppedNoise:
         law = release.noise
         assert isinstance(law, Staircase)
-        return cls(law.law, release.grid)
+        return cls(law.laws, release.grid)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        return integers(lattice + stepped(self.law, randomness) for lattice in on_lattice(answers, grid))
+        each = zip(on_lattice(answers, grid), self.laws, strict=True)
+        return integers(lattice + stepped(law, randomness) for lattice, law in each)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        return np.column_stack([self._approximate(law, repetitions, generator) for law in self.laws])
+
+    def _approximate(self, law: Stepped, count: int, generator: np.random.Generator) -> Array:
         """Tails are left out beyond 1e-16 of all weight."""
-        law, total = self.law, self.law.total
+        total = law.total
         reach = range(len(law.weights) + law.period * int(-40 / np.log(float(law.ratio) or 1e-17)))
         weights = np.array([float(law.weight(k) / total) for k in reach])
         weights[1:] *= 2
-        cells = generator.choice(len(weights), (repetitions, size), p=weights / weights.sum())
-        signs, inside = generator.choice((-1, 1), cells.shape), generator.uniform(-0.5, 0.5, cells.shape)
-        spread = generator.uniform(size=cells.shape) >= float(law.point / total)
+        cells = generator.choice(len(weights), count, p=weights / weights.sum())
+        signs, inside = generator.choice((-1, 1), count), generator.uniform(-0.5, 0.5, count)
+        spread = generator.uniform(size=count) >= float(law.point / total)
         return np.asarray((cells * signs + inside * (law.width > 1)) * spread * float(law.width * self.step))
 
 

@@ -156,7 +156,7 @@ def test_laws_that_rise_and_laws_with_a_point_keep_to_delta(epsilon: str, delta:
 
 def test_approximate_noise_has_the_same_figures() -> None:
     law = LAWS[2]
-    noise = SteppedNoise(law, Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
+    noise = SteppedNoise((law, law), Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
     assert noise.shape == (200_000, 2)
     assert float((noise**2).mean()) == pytest.approx(float(law.square) / 100, rel=0.02)
 

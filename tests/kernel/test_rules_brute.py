@@ -299,7 +299,7 @@ def test_noise_in_steps_lets_through_no_more(examples: int) -> None:
                 place = cell * law.width + inside
                 chances[place] = chances.get(place, 0.0) + each
         change = Units((((Piece((0,), "box", F(amount)),), 1),), 1, multiples=((F(1),),))
-        term = noisy(fmpq_mat([[factor]]), Staircase(law), F(1), F(1))
+        term = noisy(fmpq_mat([[factor]]), Staircase((law,)), F(1), F(1))
         found = derive(term, EVERY & term.outputs, change).loss
         for move in range(1, amount + 1):
             shift = move * abs(factor)
@@ -308,6 +308,45 @@ def test_noise_in_steps_lets_through_no_more(examples: int) -> None:
             assert delta <= float(found.delta) + 1e-6
 
     tried(examples, holds, st.tuples(stairs(), st.integers(-3, 3), st.integers(1, 4)))
+
+
+@EXAMPLES
+def test_laws_in_steps_of_several_answers_let_through_no_more(examples: int) -> None:
+    """Of moves of one answer what that answer's law does; moves of two are refused, whoever sees both."""
+
+    def holds(drawn: tuple[Stepped, Stepped, Units, fmpq_mat]) -> None:
+        first, second, change, matrix = drawn
+        laws = first, replace(second, epsilon=first.epsilon)
+        term = noisy(matrix, Staircase(laws), F(1), F(1))
+        moves = [[abs(v) for v in applied(matrix, move)] for move in worlds(change)]
+        apart = change.grouped().count == 1 and all(min(move) == 0 for move in moves)
+        for seen in (frozenset({"a0"}), frozenset({"a1"}), frozenset({"a0", "a1"})):
+            rows = sorted(int(name[1:]) for name in seen)
+            try:
+                found = derive(term, seen, change).loss
+            except Refused:
+                # a bound on a move may be above it, but answers that do not move are known
+                assert any(max(move) for move in moves)
+                continue
+            assert len(seen) == 1 or apart
+            for row in rows:
+                most = max(move[row] for move in moves)
+                assert delta_of(laws[row], int(most)) <= float(found.delta) + 1e-6
+
+    tried(examples, holds, st.tuples(stairs(), stairs(), changes(), strategies(2, 4)))
+
+
+def delta_of(law: Stepped, most: int) -> float:
+    """What it lets through at its epsilon of any shift up to one in steps, point by point."""
+    chances: dict[int, float] = {0: float(law.point / law.total)}
+    for cell in range(-300, 301):
+        for place in range(cell * law.width - law.width // 2, cell * law.width + law.width // 2 + 1):
+            chances[place] = chances.get(place, 0.0) + float(law.weight(cell) / law.total / law.width)
+    gaps = (
+        sum(max(p - math.exp(law.epsilon) * chances.get(z + shift, 0.0), 0.0) for z, p in chances.items())
+        for shift in range(1, most + 1)
+    )
+    return max(gaps, default=0.0)
 
 
 @pytest.mark.parametrize(("variance", "honest", "shift"), [(128, 1, 9), (128, 2, 20), (300, 3, 11)])

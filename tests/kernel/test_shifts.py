@@ -228,20 +228,28 @@ def test_forged_laws_are_refused(key: str, value: object, reason: str) -> None:
     assert any(part in text for part in reason.split("|")), text
 
 
+NO_NOISE = {"width": 1, "period": 1, "ratio": "0", "weights": {"shape": [1], "unit": "1", "rows": [1]}}
+
+
 @pytest.mark.parametrize(
-    "forged", [{}, {"width": 1, "ratio": "0", "weights": {"shape": [1], "unit": "1", "rows": [1]}}]
+    ("forged", "first", "reason"),
+    [
+        ({}, 1, "answers that move together"),
+        (NO_NOISE, 0, "too many cells apart"),
+        ({"epsilon": "2"}, 0, "several epsilons"),
+    ],
 )
-def test_laws_of_several_answers_are_refused(forged: dict[str, Any]) -> None:
+def test_laws_of_several_answers_are_refused(forged: dict[str, Any], first: int, reason: str) -> None:
     """Moves in several answers let through more than their sum in one, even under one law; another may be no noise."""
     plan = plan_of("1")
     executed, sites = plan["mechanism"]["executed"], plan["mechanism"]["sites"]
     honest = executed["noise"]["laws"][0]
     executed["noise"]["laws"].append(honest | forged)
-    executed["strategy"] |= {"shape": [2, 50], "rows": [0] * 50 + [1] * 50}
+    executed["strategy"] |= {"shape": [2, 50], "rows": [first] * 50 + [1] * 50}
     matrix = executed["reconstruction"]["matrix"]
-    matrix |= {"shape": [1, 2], "rows": [0, *matrix["rows"]]}
+    matrix |= {"shape": [1, 2], "rows": matrix["rows"] * 2}
     sites[0]["parameters"]["rows"] = 2
-    assert "several answers" in refused(resign(plan))
+    assert reason in refused(resign(plan))
 
 
 def test_figures_of_parties_are_epsilons_of_a_law_and_not_its_delta() -> None:

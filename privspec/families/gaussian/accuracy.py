@@ -6,7 +6,7 @@ difference bare, and what each single change would cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import inf, isfinite, sinh, sqrt
 
@@ -117,20 +117,25 @@ def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit], share
     return float(solution.lower_bound - room * (1 + 1e-9))
 
 
+LawsInSteps = Callable[[Problem], Iterable[Candidate]]
+
+
 def unbiased_budgets(epsilons: Iterable[float]) -> tuple[float, ...]:
     """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
     return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
 
 
-def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequence[Candidate]) -> Infeasible:
+def pure_conflict(
+    problem: Problem, epsilons: Sequence[Fraction], known: Sequence[Candidate], in_steps: LawsInSteps
+) -> Infeasible:
     """The lines that no unbiased mechanism of these pure epsilons meets together.
 
-    Args: known, the mechanisms that were computed and miss some line.
+    Args: known, the mechanisms that were computed and miss some line; in_steps, what finds the best law of one number.
     Raises: SolveError PS0612 when none is known and none is proved not to exist.
     """
     near = min(known, key=lambda c: _missed(problem, c))
     ratio = _missed(problem, near)
-    ways = tuple(_pure_relaxations(problem, epsilons, ratio)) if isfinite(ratio) else ()
+    ways = tuple(_pure_relaxations(problem, epsilons, ratio, in_steps)) if isfinite(ratio) else ()
     budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
     # the bound on unbiased mechanisms is about their variances, and says nothing of sizes or tails
     plain = [limit for limit in problem.system.limits if limit.stated.of_squares]
@@ -167,7 +172,9 @@ def _missed(problem: Problem, candidate: Candidate) -> float:
     return max(value / limit.bound for value, limit in zip(values, problem.system.limits, strict=True))
 
 
-def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: float) -> Iterator[Relaxation]:
+def _pure_relaxations(
+    problem: Problem, epsilons: Sequence[Fraction], ratio: float, in_steps: LawsInSteps
+) -> Iterator[Relaxation]:
     """What lets the nearest known mechanism meet the lines: noise of pure epsilon shrinks as epsilon grows."""
     lines, requirements = {limit.stated.line for limit in problem.system.limits}, problem.model.requirements
     if len(lines) == 1:
@@ -175,15 +182,14 @@ def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: flo
     if len(requirements) == 1:
         wanted = Fraction(f"{float(epsilons[0]) * sqrt(ratio) * (1 + 1e-4):.4g}")
         if problem.system.outputs_count == 1:
-            wanted = _less_in_steps(problem, epsilons[0], wanted)
+            wanted = _less_in_steps(problem, epsilons[0], wanted, in_steps)
         weaker = _with(requirements[0].measure, "epsilon", max(wanted, epsilons[0]))
         if weaker is not None and weaker.pure_epsilon is not None:
             yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
 
 
-def _less_in_steps(problem: Problem, low: Fraction, high: Fraction) -> Fraction:
+def _less_in_steps(problem: Problem, low: Fraction, high: Fraction, in_steps: LawsInSteps) -> Fraction:
     """An epsilon in four digits at which the best law of one number meets the lines, or `high`: it shrinks faster."""
-    from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
 
     def enough(epsilon: Fraction) -> bool:
         (line,) = problem.model.requirements
@@ -195,7 +201,7 @@ def _less_in_steps(problem: Problem, low: Fraction, high: Fraction) -> Fraction:
         if isinstance(system, Infeasible):
             return False
         changed = Problem(model, system, problem.settings)
-        found = (one.mechanism for one in stepped_candidates(changed, bounded=False))
+        found = (one.mechanism for one in in_steps(changed))
         return any(mechanism is not None and meets(changed, mechanism.release) for mechanism in found)
 
     while high - low > NARROW * high:

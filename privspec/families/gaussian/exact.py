@@ -228,7 +228,7 @@ class Stated:
             tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
         if isinstance(self.release.noise, Laplace):
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
-        if self.release.problem.size == 1:
+        if self.release.problem.size == 1 or not self.release.noise.normal:
             from privspec.families.gaussian.stepped import shift_witnesses  # most specs are of several numbers
 
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]

@@ -33,6 +33,7 @@ from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
+from privspec.families.gaussian.stepped import stepped_candidates
 from privspec.kernel.core.problem import notes_of
 from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.kernel.laws.laplace import Scaled
@@ -194,7 +195,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
             return Choice(kept[0], tuple(c for c in judged if c is not kept[0]))
         epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
         if len(epsilons) == len(problem.epsilons):
-            return pure_conflict(problem, epsilons, possible)
+            return pure_conflict(problem, epsilons, possible, partial(stepped_candidates, bounded=False))
         refuse_missing(problem.model)
     best: Candidate | Infeasible | None
     if problem.model.trust.shared:
@@ -215,10 +216,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
     if problem.local and budgets is not None:
         yield from _alone(problem, budgets)
     yield from gaussian_candidates(problem)
-    if problem.system.outputs_count == 1:
-        from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
-
-        yield from stepped_candidates(problem)
+    yield from stepped_candidates(problem)
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed(*(word for law in laws() if law.figures == ("epsilon",) for word in law.words))
     size = problem.system.outputs_count + problem.system.inputs_count
@@ -386,7 +384,7 @@ RESOLVED = 4096
 def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
     """For each requirement that binds, the relative change of the loss for a tenth more budget."""
     alone = len(problem.model.requirements) == 1 and not problem.system.limits
-    if mechanism.release.noise.accounted:
+    if mechanism.release.noise.accounted and not problem.system.limits:
         return _of_laws(problem, loss)
     if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
         return _solved_again(problem, loss)
@@ -395,8 +393,6 @@ def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[
 
 def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
     """By the law in steps for a tenth more of epsilon, where one line alone asks for it."""
-    from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
-
     lines, found = problem.model.requirements, list[dict[str, Any]]()
     # where an amount alone is paid for, errors cost nothing
     for amount, more in increased(lines[0]) if len(lines) == 1 and loss else ():

@@ -352,3 +352,13 @@ def fitted(
 def _short_up(value: Fraction) -> Fraction:
     """Itself when it is short, else rounded up."""
     return value if value.denominator < 2**SHORT_BITS else short_up(value)
+
+
+def view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
+    """How many of the first rows each view sees, of those that outputs have a part in."""
+    rows = []
+    for view in problem.system.views:
+        seen = used if view.rows is None else used[view.rows]
+        touched = np.flatnonzero(seen.any(axis=0))
+        rows.append(int(touched[-1]) + 1 if len(touched) else 0)
+    return tuple(rows)

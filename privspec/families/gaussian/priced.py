@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
 from typing import Any, ClassVar
@@ -29,6 +29,7 @@ from privspec.families.gaussian.exact import Stated, bound_witness
 from privspec.families.gaussian.family import Choice, choose, kind_of, parts_of
 from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.release import Candidate, Dual, Mechanism
+from privspec.families.gaussian.stepped import stepped_candidates
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode, Refused
@@ -301,7 +302,7 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
         found = conflict_at(problem, budgets, tried.ratio)
     else:
         epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
-        found = pure_conflict(problem, epsilons, [tried.choice.chosen])
+        found = pure_conflict(problem, epsilons, [tried.choice.chosen], partial(stepped_candidates, bounded=False))
     longer = replace(search, found=replace(search.found, high=None))
     needed = longer.at_strength(float(search.strength(tried.value)) * sqrt(tried.ratio))
     near = float(needed) * (1 + 1e-4) if needed < search.most else None

@@ -441,7 +441,8 @@ class Problem:
 
     def family_verdict(self, *families: str) -> Verdict:
         """The same, with what rules them out: also lines with a probability, for noise whose tails are not known."""
-        if "knorm" in families and any(limit.probability is not None for limit in self.system.lowered.limits):
+        tails = any(limit.probability is not None for limit in self.system.lowered.limits)
+        if tails and {"knorm", "staircase"} & set(families):
             return Verdict(False, TAILS)
         if self.family_allowed(*families):
             return Verdict()

@@ -30,6 +30,7 @@ from privspec.families.gaussian.places import (
     places,
     prices,
     rule_of_vectors,
+    view_rows,
 )
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
@@ -56,10 +57,7 @@ from privspec.kernel.laws.laplace import Laplace, Scaled
 from privspec.kernel.laws.law import laws
 from privspec.kernel.linear import SHORT
 from privspec.problem.refusals import LARGEST_EPSILON
-from privspec.solvers.programs import (
-    Array,
-    Vectors,
-)
+from privspec.solvers.programs import Array, Vectors
 
 if TYPE_CHECKING:
     from privspec.families.program import Form
@@ -173,7 +171,7 @@ def _of_scales(
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
-        (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
+        (len(strategy),) * len(system.views) if place.messages else view_rows(problem, used),
         on_points(step) if whole and step is not None else lattice(float(scales.min())),
         "2^0" if integer else output_grid(np.abs(place.outputs) @ scales),
         senders=problem.senders(strategy),
@@ -228,15 +226,6 @@ def _form(
 def on_points(step: Fraction) -> str:
     """A lattice of which all answers are points."""
     return "2^0" if step == 1 else str(step)
-
-
-def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
-    rows = []
-    for view in problem.system.views:
-        seen = used if view.rows is None else used[view.rows]
-        touched = np.flatnonzero(seen.any(axis=0))
-        rows.append(int(touched[-1]) + 1 if len(touched) else 0)
-    return tuple(rows)
 
 
 def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:

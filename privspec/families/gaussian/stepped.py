@@ -1,8 +1,8 @@
-"""One number: the noise itself is the unknown (Ramon & Basu 2020, section 3.3), and so is what bounds it.
+"""Single numbers: the noise itself is the unknown (Ramon & Basu 2020, section 3.3), and so is what bounds it.
 
-Where one sum, mean or count is released, laws of noise in steps are solved for: staircases for pure epsilon, laws that
-end for (epsilon, delta). Multipliers of the same programs show that no other law is much better (notes/stepped.md,
-notes/shift-bound.md).
+Where one sum, mean or count is released, or several of which no unit moves two, laws of noise in steps are solved for:
+staircases for pure epsilon, laws that end for (epsilon, delta). Multipliers of the same programs show that no other law
+is much better (notes/stepped.md, notes/shift-bound.md).
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import replace
+from privspec.core.rounding import common, graded
 from privspec.families.decision import float_down
-from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.places import move_costs, on_inputs, places, view_rows
+from privspec.families.gaussian.problem import Problem, Verdict
 from privspec.families.gaussian.release import (
     FINE_BITS,
     Candidate,
@@ -37,18 +41,21 @@ from privspec.kernel.core.linear_privacy import shared_among
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Staircase, Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.strategies.dense import Dense
-from privspec.kernel.worth.shifts import SCOPE, reach, shown
+from privspec.kernel.worth.shifts import SCOPE, reach, shown, single_errors
 from privspec.kernel.writing import sparse
 from privspec.model.measures import Personalised
 from privspec.problem.elaborate import elaborate
 from privspec.solvers.programs import Array, Balls
 from privspec.solvers.stepped import BEYOND, FREE, end_of_law, solve, stairs
 
+NUMBERS, MOST_TIMES = 64, 2**20
+"""Most numbers of a place, and by how many times they may move apart."""
 STEPS = 2**30
 """Steps of the lattice in a sensitivity, about: they take up the rounding of the answer."""
 WEIGHT_BITS = 60
@@ -96,10 +103,13 @@ PACKED = 4
 
 
 def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Candidate]:
-    """The best law in steps for one number under lines of (epsilon, delta) at a curator; `bounded`: with a bound."""
-    system, started = problem.system, time.perf_counter()
+    """The best law in steps for each number of a place, under lines of (epsilon, delta) at a curator.
+
+    Of several numbers no unit moves two. `bounded`: with a bound.
+    """
+    system = problem.system
     measures = [view.requirement.measure for view in system.views]
-    if not measures or system.outputs_count != 1 or not problem.model.trust.central:
+    if not measures or not problem.model.trust.central:
         return
     if not all(limit.stated.of_squares for limit in system.limits):
         return  # of the best law for squares neither sizes nor tails are known to be small
@@ -114,60 +124,123 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
-    (output,) = system.outputs
-    rule = problem.verdict(("staircase",), {output.name})
-    plain, points = in_whole_numbers(system.target), system.views[0].points
-    strategy, sizes = plain or (rounded_strategy(system.target, system.views, FINE_BITS), [Fraction(1)])
-    lattice, apart = (common_step(strategy, points, moves=own) or NONE if plain else NONE for own in (False, True))
-    spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
-    answer, shared = Dense(exact(strategy)), shared_among(problem.block, spread)
-    changes = [units_of(view.exact, problem.block.places) for view in system.views]
-    moved, rounded = (
-        max(answer.absolute_sensitivity([Fraction(1)], [Fraction(step)], change, shared) for change in changes)
-        for step in (0, 1)
-    )
-    if not moved:
+    own = [_of_numbers(problem, *place, epsilon, delta) for place in _places(problem)]
+    found = min((one for one in own if one is not None), key=lambda one: graded(one.loss), default=None)
+    if found is not None and bounded and problem.settings.alternatives:
+        value, among = _bound(problem)
+        found = replace(found, lower_bound=value, among=among)
+    yield from () if found is None else (found,)
+
+
+def _places(problem: Problem) -> Iterator[tuple[Array, Array, str, Verdict]]:
+    """What may be measured, how outputs are made of it, where that is, and whether noise may enter there."""
+    system = problem.system
+    if system.outputs_count == 1:
+        (output,) = system.outputs
+        rule = problem.verdict(Staircase.words, {output.name})
+        yield system.target, np.eye(1), f"on {output.name}", rule
         return
+    inputs, rule = on_inputs(problem, Laplace), problem.verdict(Staircase.words, None)
+    for place in (*(() if inputs is None else (inputs,)), *places(problem, Laplace, None)):
+        if len(place.strategy) <= NUMBERS:
+            yield place.strategy, place.outputs, place.where, rule
+
+
+def _of_numbers(
+    problem: Problem, measured: Array, outputs: Array, where: str, rule: Verdict, epsilon: Fraction, delta: Fraction
+) -> Candidate | None:
+    """The best law for the numbers that are measured, all of which it suits; None where there is no such law."""
+    started, system, several = time.perf_counter(), problem.system, len(measured) > 1
+    plain, points = in_whole_numbers(measured), system.views[0].points
+    if several:
+        costs = move_costs(problem, measured, outputs != 0, (Fraction(1),) * len(system.views))
+        if plain is None or costs is None or (costs > 0).sum(axis=1).max() > 1:
+            return None
+    strategy, sizes = plain or (rounded_strategy(measured, system.views, FINE_BITS), [Fraction(1)])
+    spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
+    shared = shared_among(problem.block, spread)
+    changes = [units_of(view.exact, problem.block.places) for view in system.views]
+
+    def furthest(row: int, step: int) -> Fraction:
+        answer = Dense(exact(strategy)).chosen([row])
+        return max(answer.absolute_sensitivity([Fraction(1)], [Fraction(step)], one, shared) for one in changes)
+
+    # each number in units of which neighbours move all of them as many
+    moves = [furthest(row, 0) for row in range(len(measured))]
+    if not all(moves):
+        return None
+    moved = 1 / common(1 / own for own in moves)  # the least that is a multiple of each
+    times = [moved / own for own in moves]
+    if max(times) > MOST_TIMES:
+        return None
+    strategy = replace(strategy, integers=strategy.integers * np.array([int(own) for own in times])[:, None])
+    sizes = [size / own for size, own in zip(sizes, times, strict=True)]
+    lattice, *aparts = (
+        (common_step(part, points, moves=own) or NONE) if plain else NONE
+        for part, own in [(strategy, False), *((_row(strategy, row), True) for row in range(len(moves)))]
+    )
+    kinds = {(apart, furthest(row, 1) - moved) for row, apart in enumerate(aparts)}
+    if len(kinds) > 1:
+        return None
+    (apart, rounding), errors = kinds.pop(), system.lowered.errors
     whole = int(moved / apart) if lattice and moved <= STAIRS * apart else None
-    errors = system.lowered.errors
     law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, whole)
     between = int(apart / lattice) if whole else 1  # points of the lattice to the next one that neighbours have
-    grid = moved / (steps * between if whole else steps - (rounded - moved))
+    grid = moved / (steps * between if whole else steps - rounding)
     if between * len(law.weights) > LARGEST_LAW:
-        return
-    deviation = np.array([sqrt(law.square) * float(grid * between * sizes[0])])
+        return None
+    outputs = outputs * np.array(list(map(float, sizes)))
+    deviations = np.linalg.norm(outputs, axis=1) * sqrt(law.square) * float(grid * between)
+    integer = whole and grid.denominator == 1 and np.array_equal(np.rint(outputs), outputs)
     release = LinearRelease(
         strategy,
-        Staircase(law.spread(between)),
-        rounded_reconstruction(np.array([[float(sizes[0])]])),
+        Staircase((law.spread(between),) * len(measured)),
+        rounded_reconstruction(outputs),
         None,
-        (1,) * len(system.views),
+        view_rows(problem, outputs != 0),
         str(grid),
-        "2^0" if whole and {grid.denominator, sizes[0].denominator} == {1} else output_grid(deviation),
+        "2^0" if integer else output_grid(deviations),
     )
-    if any(amount > delta for amount in reached(problem, release)):
-        return
+    try:
+        if any(amount > delta for amount in reached(problem, release)):
+            return None
+    except Refused:
+        return None
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     loss = size_of(problem, release) if errors.sizes else problem.loss_of_output_noise(root)
-    kind = "a staircase" if law.ratio else "a law that ends"
-    yield Candidate(
-        f"noise in steps on {output.name}, {kind}",
+    if loss is None:
+        return None
+    return Candidate(
+        f"noise in steps {where}, {'a staircase' if law.ratio else 'a law that ends'}",
         "staircase",
-        loss or 0.0,
+        loss,
         rule.reason or "the best law of noise in steps for one number",
         rule.admissible,
-        *(_bound(problem) if bounded and problem.settings.alternatives else (None, "")),
+        None,
+        "",
         Mechanism(release, (), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
         lambda _: "the law in steps is the best of linear programs on several grids, which are not stated in cvxpy",
     )
+
+
+def _row(strategy: DyadicMatrix, row: int) -> DyadicMatrix:
+    return replace(strategy, integers=strategy.integers[[row]])
 
 
 def _bound(problem: Problem) -> tuple[float | None, str]:
     """The largest bound of shifts, and what it is about."""
     frame = elaborate(problem.model)
     (block,) = frame.blocks
-    bounds = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
-    return max([(float_down(one.at(frame.obligations)), one.among[0]) for one in bounds], default=(None, ""))
+    best: tuple[float | None, str] = None, ""
+    for witness in shift_witnesses(frame, block):
+        try:
+            bound = shown(frame, block, JsonNode(witness, "bound"))
+            found = float_down(bound.at(frame.obligations))
+        except Refused:
+            continue
+        if best[0] is None or found > best[0]:
+            best = found, bound.among[0]
+    return best
 
 
 @lru_cache(maxsize=128)
@@ -274,15 +347,21 @@ def _finest(epsilon: float, delta: float, power: int, shifts: Sequence[int] = tu
 
 
 def shift_witnesses(frame: Frame, block: Linear) -> Iterator[dict[str, Any]]:
-    """For each line about one number, multipliers of shifts in whole numbers; pure epsilon takes none."""
+    """For each line about one number, multipliers of shifts in whole numbers; pure epsilon takes none.
+
+    Of several numbers the lines of pure epsilon have one witness; under one with a delta, neighbours move them alike.
+    """
+    if block.size > 1:
+        yield {"scope": SCOPE, "requirement": None}
     for line in range(len(frame.obligations)):
         try:
-            found = reach(frame, block, line)
+            errors = [own for _, own in single_errors(frame, block, line).values()] if block.size > 1 else []
+            found = max(errors, key=lambda own: own.sensitivity) if errors else reach(frame, block, line)
         except Refused:
             continue
         epsilon, delta = float(found.epsilon), float(found.delta)
         if not delta:
-            yield {"scope": SCOPE, "requirement": line}
+            yield from [] if block.size > 1 else [{"scope": SCOPE, "requirement": line}]
         elif SMALLEST <= epsilon <= LARGEST and delta >= LEAST_DELTA:
             own = _multipliers(epsilon, delta, found.parts, 1 if block.errors.sizes else 2)
             yield from [] if own is None else [{"scope": SCOPE, "requirement": line} | own]

@@ -19,7 +19,7 @@ from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
 from privspec.kernel.losses import Loss, Response
-from privspec.kernel.strategies.dense import Scaling
+from privspec.kernel.strategies.dense import Scaling, largest, unit_costs
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
@@ -125,9 +125,9 @@ def _let_through(law: Stepped, shifts: range) -> Fraction:
 
 @frozen
 class Staircase(Law):
-    """The law of the one answer: what it lets through of moves in several does not follow from their sum."""
+    """A law for each answer, independent: what moves several at once does not follow from what moves each."""
 
-    law: Stepped
+    laws: tuple[Stepped, ...]
     family = shape = "stepped"
     keys = ("laws",)
     words = WORDS_OF["staircase"]
@@ -135,35 +135,50 @@ class Staircase(Law):
     notes = ("stepped",)
     figures = ("epsilon", "delta")
     joint = True
-    answers = 1
+
+    def __post_init__(self) -> None:
+        if len({law.epsilon for law in self.laws}) != 1:
+            raise Refused("has no laws, or laws that are accounted at several epsilons")
 
     @classmethod
     def read(cls, stated: StatedNoise) -> Law:
-        if stated.answers != 1:
-            raise stated.size.wrong("are for several answers")
-        return cls(read(Stepped, *stated.size.items(1)))
+        """One law for all answers, or one for each."""
+        items = stated.size.items()
+        return cls(tuple(read(Stepped, one) for one in (items * stated.answers if len(items) == 1 else items)))
 
     def stated(self) -> object:
-        return [self.law]
+        return self.laws[:1] if len(set(self.laws)) == 1 else self.laws
+
+    @property
+    def answers(self) -> int:
+        return len(self.laws)
 
     @property
     def accounted(self) -> dict[str, Fraction]:
-        return {"epsilon": self.law.epsilon}
+        return {"epsilon": self.laws[0].epsilon}
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return (grid,)
 
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
-        return [self.law.square * grid**2]
+        return [law.square * grid**2 for law in self.laws]
 
     def mean_sizes(self, answers: int, grid: Fraction) -> list[Fraction]:
-        return [self.law.size * grid]
+        return [law.size * grid for law in self.laws]
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        rounding, steps = view.rounding(), [view.lattice.grid] * len(view.rows)
-        cost = view.seen.absolute_sensitivity(steps, rounding, change, view.lattice.shared)
-        apart = 1 if any(rounding) else view.lattice.together(view.strategy, change)
-        return Loss(factors=(Response(self.law.epsilon),), delta=self.law.delta_up(int(cost), apart))
+        steps, moved = view.rounding(), change.grouped()
+        unmoved, most = {*range(len(moved.units))}, ZERO
+        for row, step in zip(view.rows, steps, strict=True):
+            answer = view.strategy.chosen([row])
+            costs = unit_costs(answer.matrix, [view.lattice.grid], [step], moved, view.lattice.shared)
+            moving = {unit for unit, cost in enumerate(costs) if cost}
+            if len(view.rows) > 1 and (moved.count > 1 or not moving <= unmoved):
+                raise Refused("has laws in steps for answers that move together")
+            unmoved -= moving
+            apart = 1 if step else view.lattice.together(answer, change)
+            most = max(most, self.laws[row].delta_up(int(largest(costs, moved)), apart))
+        return Loss(factors=(Response(self.laws[0].epsilon),), delta=most)
 
 
 LAWS = (Staircase,)

@@ -100,7 +100,7 @@ class Dense:
                 for own in parts
             ]
             total = [before + max(own) for before, own in zip(total, zip(*each, strict=True), strict=True)]
-        return _largest(total, moved)
+        return largest(total, moved)
 
 
 @frozen
@@ -136,7 +136,7 @@ class Lattice:
         return 1 if any(one.q != 1 for one in moved) else gcd(*(int(one.p) for one in moved))
 
 
-def _largest(found: list[Fraction], change: Units) -> Fraction:
+def largest(found: list[Fraction], change: Units) -> Fraction:
     """The sum of the largest of what units reach, of as many as change at once."""
     total, left = ZERO, change.count
     for value, copies in sorted(zip(found, (copies for _, copies in change.units), strict=True), reverse=True):
@@ -155,14 +155,14 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
     found = [of_unit(columns, squares, unit, own) for (unit, _), own in zip(change.units, scaling, strict=True)]
     if change.count == 1:
         return max(found, default=ZERO)
-    return _largest(list(map(sqrt_up, found)), change) ** 2
+    return largest(list(map(sqrt_up, found)), change) ** 2
 
 
 def largest_cost(
     answers: Matrix, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
 ) -> Fraction:
     """At least the largest cost over the differences, of as many units as change at once: see `unit_costs`."""
-    return _largest(unit_costs(answers, scales, steps, change, shared), change)
+    return largest(unit_costs(answers, scales, steps, change, shared), change)
 
 
 def unit_costs(

@@ -9,6 +9,7 @@ these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear be
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from math import comb, exp, expm1, prod, sqrt
@@ -17,13 +18,23 @@ from typing import TypeVar
 from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON, Piece
-from privspec.kernel.core.linear import COUNTED, Difference, Linear, Owner, Release, owners, read_matrix
+from privspec.kernel.core.linear import (
+    COUNTED,
+    Difference,
+    Linear,
+    Measured,
+    Owner,
+    Release,
+    Released,
+    owners,
+    read_matrix,
+)
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import units_of
-from privspec.kernel.rows import laid_out
+from privspec.kernel.rows import identity, laid_out
 from privspec.kernel.worth import LowerBound
 
 SCOPE = "shifts"
@@ -37,6 +48,8 @@ OF_PURE = {
 }
 """Of lines that have a delta, which such mechanisms do not use."""
 SAME_EPSILON = (PURE, APPROXIMATE)
+SEVERAL = 2**14
+"""Most coefficients of the errors of several numbers."""
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
 MULTIPLIED = ("cells", "shifts", "start", "multipliers")
@@ -65,10 +78,10 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     asked, amounts = frame.obligations[line], frame.obligations[line].measure.figures({})
     if block.size > 1 or asked.measure.common not in (*SAME_EPSILON, LOCAL_PURE, LOCAL_APPROXIMATE):
         raise Refused("is about more than one number, or a measure without a bound of shifts")
-    found = list[tuple[Fraction, Fraction | None]]()
+    found, row = list[tuple[Fraction, Fraction | None]](), _row(block)
     for difference in block.surely(line):
         change = units_of(difference, block.places).grouped()
-        left, each = change.count, [(_furthest(block, unit), copies, unit) for unit, copies in change.units]
+        left, each = change.count, [(_furthest(row, unit), copies, unit) for unit, copies in change.units]
         furthest, used = ZERO, tuple[Piece, ...]()
         for size, copies, unit in sorted(each, key=lambda one: one[:2], reverse=True):
             if size and left:
@@ -90,11 +103,12 @@ def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Frac
 def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, int | None, int]]:
     """The same of what each party holds, where each adds noise alone: how far, by which parts, and how many do so."""
     asked, owner, best = frame.obligations[line], owners(frame, block), dict[Owner, tuple[Fraction, Fraction | None]]()
+    row = _row(block)
     for difference in block.surely(line):
         for unit, _ in units_of(difference, block.places).grouped().units:
             for who in {owner[piece.at[0]] for piece in unit}:
                 own = tuple(piece for piece in unit if owner[piece.at[0]] == who)
-                found = _furthest(block, own), _step(frame, block, asked, difference, own)
+                found = _furthest(row, own), _step(frame, block, asked, difference, own)
                 best[who] = max(best.get(who, found), found, key=_best)
     moving = ((size, step, count) for (_, count), (size, step) in best.items() if size)
     return [(size, None if step is None else int(size / step), count) for size, step, count in moving]
@@ -138,7 +152,8 @@ def _step(
     or goes moves a sum by what it holds: any part of the most, if it may hold 0.
     Raises: Refused where they move something else.
     """
-    row, most = [fraction(value) for value in block.target.tolist()[0]], _furthest(block, used)
+    row = _row(block)
+    most = _furthest(row, used)
     if any(part.shape in PERSON for part in difference.parts):
         raise Refused("has neighbours whose records lie in several tables, or in cells that hold only so many")
     if all(part.shape in COUNTED for part in difference.parts):
@@ -189,9 +204,13 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
     return best * part.amount
 
 
-def _furthest(block: Linear, unit: tuple[Piece, ...]) -> Fraction:
+def _row(block: Linear) -> list[Fraction]:
+    return [fraction(value) for value in block.target.tolist()[0]]
+
+
+def _furthest(row: list[Fraction], unit: tuple[Piece, ...]) -> Fraction:
     """How far the pieces of a unit move the answer together at most."""
-    total, row = ZERO, [fraction(value) for value in block.target.tolist()[0]]
+    total = ZERO
     for piece in unit:
         ends = [sum((row[i] * share for i, share in edge), ZERO) for edge in piece.edges]
         total += piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
@@ -209,18 +228,25 @@ def shifted(frame: Frame, release: Release, item: JsonNode) -> LowerBound:
     return replace(found, times=release.excess, among=(f"shares of {ADDITIVE}",))
 
 
-def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound:
+def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound | SumBound:
     """The same; nothing that is executed matters. Of pure epsilon it is a closed form, which takes no multipliers.
 
-    The variances of what parties draw alone add up, and each is what its party needs for what it holds.
+    The variances of what parties draw alone add up, and each is what its party needs for what it holds. Of several
+    numbers each error is one of a number that is linear in the data: what no law of it is below adds up, or, of the
+    worst of them, is that of one.
     """
     _, number, *rest = item.fields("scope", "requirement", optional=MULTIPLIED)
-    line = number.integer(0, len(frame.obligations) - 1)
-    found, alone = reach(frame, block, line), frame.trust.means.alone and not block.errors.sizes
-    movers = _of_parties(frame, block, line) if alone else [(found.sensitivity, found.parts, 1)]
-    words = (ALONE if alone else found.among,)
-    if all(one.absent for one in rest):
-        laws = tuple((count, ByLaw(*_priced(block, size), parts)) for size, parts, count in movers)
+    if block.size > 1 and number.absent and all(one.absent for one in rest):
+        return _by_any_line(frame, block)
+    line, several = number.integer(0, len(frame.obligations) - 1), block.size > 1
+    known = single_errors(frame, block, line) if several else {0: (block, reach(frame, block, line))}
+    movers = [(one, own.sensitivity, own.parts, 1) for one, own in known.values()]
+    alone = frame.trust.means.alone and not block.errors.sizes
+    if alone:
+        movers = [(block, *own) for own in _of_parties(frame, block, line)]
+    words = (ALONE if alone else _words(own for _, own in known.values()),)
+    if all(one.absent for one in rest) and not several:
+        laws = tuple((count, ByLaw(*_priced(one, size), parts)) for one, size, parts, count in movers)
         return LawBound(words, line, laws)
     fine, some, *given = rest
     cells = fine.integer(1, LARGEST)
@@ -228,12 +254,73 @@ def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound:
     if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
         raise some.wrong("are not shifts in order")
     weights = list[tuple[int, Fraction, int]]()
-    for size, parts, count in movers:
+    for one, size, parts, count in movers:
         if parts is None or not any(shift * parts % cells for shift in shifts):
-            weights.append((count, *_priced(block, size / cells)))
-        elif not alone:
+            weights.append((count, *_priced(one, size / cells)))
+        elif not alone and not several:
             raise some.wrong("divide what neighbours move as a whole")
+    if several and block.worst:
+        weights = sorted(weights, key=lambda own: own[1])[-1:]
     return ShiftBound(words, line, read_multipliers(shifts, *given), tuple(weights))
+
+
+def _words(known: Iterable[Reach]) -> str:
+    """What a bound about all of them is about."""
+    return EVERY if all(own.among == EVERY for own in known) else ADDITIVE
+
+
+def _by_any_line(frame: Frame, block: Linear) -> LawBound | SumBound:
+    """The closed form for each error of several numbers, by the line that asks for most."""
+    best, known = dict[int, tuple[float, int, ByLaw]](), list[Reach]()
+    for line in range(len(frame.obligations)):
+        for error, (one, own) in single_errors(frame, block, line).items():
+            if not own.delta:
+                law = ByLaw(*_priced(one, own.sensitivity), own.parts)
+                found = law.near(float(own.epsilon)), line, law
+                best[error] = max(best.get(error, found), found, key=lambda pair: pair[0])
+                known.append(own)
+    if not best:
+        raise Refused("has neighbours that do not move the answers, or lines with a delta")
+    kept = [max(best.values(), key=lambda pair: pair[0])] if block.worst else best.values()
+    words, used = (_words(known),), sorted({line for _, line, _ in kept})
+    bounds = [LawBound(words, line, tuple((1, law) for _, own, law in kept if own == line)) for line in used]
+    return bounds[0] if len(bounds) == 1 else SumBound(words, tuple(bounds))
+
+
+def single_errors(frame: Frame, block: Linear, line: int) -> dict[int, tuple[Linear, Reach]]:
+    """Each error of several numbers that a line is about, as one of a single number, and what neighbours do to it.
+
+    That is one of outputs that the line names, or that its observers see.
+    """
+    errors, asked, found = block.errors, frame.obligations[line], dict[int, tuple[Linear, Reach]]()
+    if frame.trust.means.alone or block.vectors or len(errors.weights) * block.inputs > SEVERAL:
+        raise Refused("is about several numbers that parties draw alone, or vectors, or too many numbers")
+    seen, every = block.rows_of(asked.seen), _of_any_size(block, asked)
+    terms = laid_out(errors.of(identity(block.size))).tolist(), laid_out(errors.of(block.target)).tolist()
+    for error, (term, row) in enumerate(zip(*terms, strict=True)):
+        one = _of_error(block, row, errors.weights[error])
+        if all(i in seen for i, own in enumerate(term) if own):
+            try:
+                own = reach(frame, one, line)
+            except Refused:
+                continue
+            found[error] = one, own if every else replace(own, among=ADDITIVE)
+    return found
+
+
+def _of_error(block: Linear, row: list[fmpq], weight: Fraction) -> Linear:
+    """The same problem of one number, and the error of that."""
+    return replace(
+        block,
+        released=(Released("", 0, 1, (), defined=True),),
+        target=fmpq_mat([row]),
+        offset=(ZERO,),
+        constants=(),
+        errors=Measured(None, (weight,), block.errors.sizes),
+        worst=False,
+        accuracy=(),
+        sites=None,
+    )
 
 
 def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
@@ -332,6 +419,17 @@ class LawBound(LowerBound):
     def near(self, epsilon: float) -> float:
         """About the same at an epsilon, in doubles."""
         return float(self.times) * sum(count * law.near(epsilon) for count, law in self.laws)
+
+
+@frozen
+class SumBound(LowerBound):
+    """Of several lines, each about errors of its own."""
+
+    bounds: tuple[LawBound, ...]
+    times: Fraction = Fraction(1)
+
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        return self.times * sum((bound.at(lines) for bound in self.bounds), ZERO)
 
 
 @frozen
