@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 72_687,
     "explain": 78_656,
-    "families": 209_223,
+    "families": 209_311,
     "functions": 14_379,
     "kernel": 137_653,
     "language": 28_000,

@@ -149,3 +149,18 @@ def test_accuracy_lines_are_met_by_the_law_that_is_best_without_them(most: str, 
     report = judge(json.dumps(plan))
     assert report.ok, report.failed
     assert plan["loss"]["value"] == pytest.approx(loss, rel=1e-6)
+
+
+def test_an_amount_that_is_picked_keeps_its_bound() -> None:
+    """Of a range of amounts the dual point of all unbiased mechanisms is known, which staircases take with them."""
+    plan = solved_text("""variables:
+  input x in [0, 1]^4
+  choose epsilon in [0.5, 5]
+  output O
+loss: E[ ||O - x||^2 ] + 2 * epsilon
+privacy: O is epsilon-DP wrt x, replacing one entry
+""")
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert plan["mechanism"]["family"] == "stepped"
+    assert plan["loss"]["lower_bound"] is not None

@@ -20,7 +20,8 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import replace
 from privspec.core.rounding import common, graded
 from privspec.families.decision import float_down
-from privspec.families.gaussian.places import move_costs, on_inputs, places, view_rows
+from privspec.families.gaussian.dense import full_dual
+from privspec.families.gaussian.places import bound_of_any, move_costs, on_inputs, places, view_rows
 from privspec.families.gaussian.problem import Problem, Verdict
 from privspec.families.gaussian.release import (
     FINE_BITS,
@@ -117,15 +118,21 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     if any(isinstance(line.measure, Personalised) for line in problem.model.requirements):
         return  # a law is for one epsilon, and each person has their own
-    known = [one for one in measures if one.common in KNOWN]
-    epsilon = min((one.amounts["epsilon"] for one in known), default=Fraction(0))
-    delta = min((one.amounts.get("delta", Fraction(0)) for one in known), default=Fraction(0))
-    if len(known) < len(measures) or not SMALLEST <= epsilon <= LARGEST or 0 < delta < LEAST_DELTA:
+    of_epsilon = [one for one in measures if one.common in KNOWN]
+    epsilon = min((one.amounts["epsilon"] for one in of_epsilon), default=Fraction(0))
+    delta = min((one.amounts.get("delta", Fraction(0)) for one in of_epsilon), default=Fraction(0))
+    if len(of_epsilon) < len(measures) or not SMALLEST <= epsilon <= LARGEST or 0 < delta < LEAST_DELTA:
         return
     if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
     own = [_of_numbers(problem, *place, epsilon, delta) for place in _places(problem)]
     found = min((one for one in own if one is not None), key=lambda one: graded(one.loss), default=None)
+    if found is not None and found.mechanism is not None and system.outputs_count > 1 and not (delta or problem.sizes):
+        # what is priced is bounded by the dual point of all unbiased mechanisms, over a range of amounts
+        known = bound_of_any(problem, (float(epsilon),) * len(system.views))
+        if known is not None:
+            dual = full_dual(problem, known.solution, known.budgets)
+            found = replace(found, mechanism=replace(found.mechanism, dual=dual))
     if found is not None and bounded and problem.settings.alternatives:
         value, among = _bound(problem)
         found = replace(found, lower_bound=value, among=among)
