@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.matrices import least_top, whole_numbers
 from privspec.core.records import replace
+from privspec.core.rounding import sqrt_up
 from privspec.core.sparse import sparse_of
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core import linear as judged
@@ -455,10 +456,11 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     if isinstance(relation, Asserted):
         return replace(_units([_part(block, relation)], 1), cover=ROUNDED_UP)
     if isinstance(relation, Spaced):
-        whole = _units([_part(block, relation.inner)], relation.group)
-        return replace(whole, apart=relation.apart, exactly=relation.exactly)
+        part = _part(block, relation.inner)
+        whole = replace(_units([part], relation.group), apart=relation.apart, exactly=relation.exactly)
+        return replace(whole, cover=Fraction(0)) if _in_balls(block, part, relation.group) else whole
     if block.layout != "cells":
-        return _units([_part(block, relation)], relation.group)
+        return _of_numbers(block, relation)
     block.check_size()
     records, adding, parties = block.records, relation.adding, prod(block.type.shape)
     most = records if isinstance(relation, ReplacingEverything) else relation.group
@@ -474,6 +476,30 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     # they may all have, or move between, the same cells; not those of several parties, which is told as if they did
     part = Part(block.start, block.stop, size, shape, size, Fraction(most))
     return Difference((part,), 1, cover=Fraction(0) if stay else None)
+
+
+def _in_balls(block: InputBlock, part: Part, group: int) -> bool:
+    """Whether several numbers of one ball may change at once, so that each is less free than it would be alone."""
+    base = block.base_domain
+    return group > 1 and part.length == 1 and isinstance(base, L1Ball | L2Ball) and base.dimension > 1
+
+
+def _of_numbers(block: InputBlock, relation: NeighbourRelation) -> Difference:
+    """Numbers of one ball that change at once stay in it, and so their difference lies in one of twice its radius.
+
+    That of up to k numbers in the l1 norm is a mixture of differences of one number, and all of these are reached. In
+    the Euclidean norm it is cut into pieces of k numbers, whose lengths add up to at most the root of their number
+    times its own. What numbers of several balls do is told as if each of them were alone.
+    """
+    part, group, base = _part(block, relation), relation.group, block.base_domain
+    if not _in_balls(block, part, group):
+        return _units([part], group)
+    assert isinstance(base, L1Ball | L2Ball)
+    if block.size > base.dimension:
+        return replace(_units([part], group), cover=Fraction(0))
+    whole = Part(block.start, block.stop, block.size, f"l{base.norm}", base.dimension, part.amount)
+    pieces = 1 if base.norm == 1 else -(-base.dimension // group)
+    return replace(_units([whole], 1), cover=sqrt_up(Fraction(pieces)) if pieces > 1 else None)
 
 
 ROUNDED_UP = 1 + Fraction(1, 2**22)

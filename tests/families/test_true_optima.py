@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from privspec import Problem
 from privspec.core.diagnostics import PrivspecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
@@ -366,3 +367,24 @@ def test_balls_of_several_sizes_that_change_at_once_lie_in_one(measure: str) -> 
         f"privacy: (A, B) is {measure} wrt (x, w), replacing everything\n"
     )
     assert judge(json.dumps(solved_text(text))).ok
+
+
+@pytest.mark.parametrize(
+    ("domain", "many", "variance", "bound"),
+    [
+        ("l1_ball(1, 2)", 2, 8, 8),
+        ("l1_ball(1, 3)", 2, 12, 12),
+        ("l2_ball(1, 2)", 2, 8, 8),
+        ("l2_ball(1, 3)", 3, 12, 12),
+        ("l2_ball(1, 3)", 2, 12, 6),
+        ("l2_ball(1, 2)^3", 2, 48, None),
+    ],
+)
+def test_numbers_of_a_ball_that_change_at_once_stay_in_it(
+    domain: str, many: int, variance: float, bound: float | None
+) -> None:
+    """No difference has a length above 2; a box around it, in which each number moves by 2, is reached by no worlds."""
+    privacy = f"privacy: O is 1-GDP wrt x, replacing up to {many} entries"
+    plan = Problem(f"variables:\n  input x in {domain}\n  output O\nloss: E[ ||O - x||^2 ]\n{privacy}\n").solve()
+    assert plan.loss.value == pytest.approx(variance, rel=1e-5)
+    assert plan.loss.lower_bound == (None if bound is None else pytest.approx(bound, rel=1e-5))

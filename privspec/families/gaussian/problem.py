@@ -206,7 +206,7 @@ def _sets(
         summed = difference.parts[0].shape not in COUNTED and not layout.plain
         hidden = _hidden_by_numbers(difference, layout) if summed else None
         for one, cover in sets_of(difference, layout, target):
-            yield difference, one, cover, hidden
+            yield difference, one, cover * float(max(difference.cover or 1, 1)), hidden
 
 
 def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
