@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import re
 import time
@@ -238,8 +239,8 @@ def test_a_requirement_that_holds_by_itself(measure: str, beside: str, tmp_path:
     """O does not depend on w, so nothing is asked of it, and nothing is claimed to be used."""
     lines = f"  O is {measure} wrt w, replacing one entry\n  P is {measure} wrt w, replacing one entry\n"
     plan = Problem(OWN + lines + beside.replace("1-GDP", measure)).solve()
-    assert [*plan.guarantees[0].achieved.values()] == ["0"]
-    assert [*plan.guarantees[1].achieved.values()] != ["0"]
+    assert set(plan.guarantees[0].achieved.values()) == {"0"}
+    assert set(plan.guarantees[1].achieved.values()) != {"0"}
     assert "wrt w, replacing one entry · holds without any noise" in " ".join(plan.summary().split())
     holds(plan, tmp_path, x=np.zeros(3), w=np.ones(3))
 
@@ -313,11 +314,13 @@ privacy: O is {epsilon}-DP wrt x, replacing one entry
 
 @pytest.mark.parametrize("bound", [60, 12, 6])
 def test_pure_epsilon_with_an_accuracy_line(bound: float, tmp_path: Path) -> None:
-    """Noise of scale 1 on the entries leaves 16; else on the totals, of scales with 1/b_8 + 7/b = 1."""
+    """Staircases on the entries (Geng & Viswanath) leave 8 of one to the last total; else 1/b_8 + 7/b = 1 on totals."""
     plan = last_total(bound).solve()
     last = (bound / 2) ** 0.5
     on_totals = 2 * (7 * (7 / (1 - 1 / last)) ** 2 + last**2)
-    assert plan.loss.value == pytest.approx(72 if bound > 16 else on_totals, rel=1e-5)
+    decay = math.exp(-1)
+    stair = ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2
+    assert plan.loss.value == pytest.approx(36 * stair if bound > 16 else on_totals, rel=1e-5)
     (line,) = plan.document["accuracy"]
     assert line["value"] <= bound
     holds(plan, tmp_path, x=np.linspace(0, 1, 8))

@@ -28,7 +28,7 @@ PREFIX = ("input x in [0, 1]^6; intermediate y; output O", "y = prefix_sums(x)")
 SPECS = {
     "prefix": spec(*PREFIX, privacy=LINE),
     "delta": spec(*PREFIX, privacy="O is (1, 1e-6)-DP wrt x, replacing one entry", options="noise family gaussian"),
-    "pure": spec(*PREFIX, privacy="O is 1-DP wrt x, replacing one entry"),
+    "pure": spec(*PREFIX, privacy="O is 1-DP wrt x, replacing one entry", options="noise family laplace"),
     "at inputs": spec(*PREFIX, privacy=LINE, options="noise at x"),
     "at both": spec(*PREFIX, privacy=LINE, options="noise at x, y"),
     "worst": spec(*PREFIX, loss="max(E[ (O[j] - y[j])^2 ] for j in 1..6)", privacy=LINE),

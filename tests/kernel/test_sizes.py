@@ -208,10 +208,11 @@ def test_forged(name: str) -> None:
 
 
 def test_a_bound_on_squares_says_nothing_of_pure_noise() -> None:
-    """Of pure noise variances are bounded, and sizes may be far smaller."""
+    """Of pure noise variances are bounded, and sizes may be far smaller: shifts bound those, and no trace does."""
     plan = solved_text(spec().replace("1-GDP", "1-DP"))
-    assert plan["claims"]["bound"] is None
+    assert plan["claims"]["bound"] == {"scope": "shifts", "requirement": None}
     assert plan["status"] == "feasible"
+    assert judge(json.dumps(plan)).ok
     gaussian = solved_text(spec())
     plan["claims"]["bound"] = gaussian["claims"]["bound"]
     assert "no bound is known" in failures(plan)

@@ -28,6 +28,7 @@ from privspec.families.gaussian.problem import Problem, site_maps
 from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits, judged
 from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release
+from privspec.kernel.core.linear_privacy import losses
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
@@ -37,7 +38,6 @@ from privspec.kernel.linear import (
     SCOPE,
     Figures,
     enters,
-    largest_loss,
     loads,
     placed,
     together,
@@ -60,24 +60,29 @@ SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
 
 
-def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]) -> list[Fraction]:
-    """What the release reaches for each requirement, mu, epsilon or delta, as the kernel will bound it, rounded up.
+def achieved(
+    problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]
+) -> list[dict[str, Fraction]]:
+    """What the release reaches for each requirement, in the figures of its noise, as the kernel bounds it, rounded up.
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, noise = [], release.noise
+    found, noise = list[dict[str, Fraction]](), release.noise
     deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
     budgets = {"mu": problem.budgets, "epsilon": problem.epsilons, "delta": deltas}[noise.figures[-1]]
     for index, (asked, view) in enumerate(zip(frame.obligations, views, strict=True)):
         moved = release.problem.differences[index]
-        amount = largest_loss(release, frame, asked.seen, moved, JsonNode(view, "claims.views"))
+        known = losses(release, frame, asked.seen, moved, JsonNode(view, "claims.views"))
+        *first, amount = (max((one.figure(key) for one in known), default=Fraction(0)) for key in noise.figures)
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
         most = (max if asked.measure.each else min)((b for b in allowed if b is not None), default=None)
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
         kept = len(noise.figures) > 1 or (amount == 0 and view["inverse"] is None)
-        found.append(amount if kept else max(amount, most * NEGLIGIBLE))
+        found.append(
+            dict(zip(noise.figures, (*first, amount if kept else max(amount, most * NEGLIGIBLE)), strict=True))
+        )
     return found
 
 

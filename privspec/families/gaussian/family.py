@@ -7,9 +7,10 @@ spec is solved again; where that takes too long, the price is a slope, and marke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -215,8 +216,12 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
     budgets = gaussian_budgets(problem)
     if problem.local and budgets is not None:
         yield from _alone(problem, budgets)
-    yield from gaussian_candidates(problem)
-    yield from stepped_candidates(problem)
+    losses = list[float]()
+    for candidate in gaussian_candidates(problem):
+        yield candidate
+        if isinstance(candidate, Candidate) and candidate.admissible:
+            losses.append(candidate.loss)
+    yield from stepped_candidates(problem, least=min(losses, default=inf))
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed(*(word for law in laws() if law.figures == ("epsilon",) for word in law.words))
     size = problem.system.outputs_count + problem.system.inputs_count
@@ -336,7 +341,7 @@ def parts_of(stated: Stated) -> dict[str, Any]:
             **({} if covariance is None else {"output_covariance": covariance}),
             "executed": stated.executed,
         },
-        "guarantees": [_guarantee(line, number, release, amount) for number, (line, amount) in pairs],
+        "guarantees": [_guarantee(line, number, release, figures) for number, (line, figures) in pairs],
         "accuracy": stated.accuracy(),
         "claims": {"views": views, "bound": None if bound is None else bound.witness},
         "remarks": {
@@ -358,13 +363,14 @@ def _units(model: Model, *, sizes: bool) -> str:
     return "squared " * (not sizes) + "units of " + " and ".join(names)
 
 
-def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
+def _guarantee(
+    requirement: Requirement, index: int, release: LinearRelease, figures: Mapping[str, Fraction]
+) -> dict[str, Any]:
     units = units_of(requirement.neighbours, requirement.wrt)
     notes = [*release.noise.notes, "post-processing", *notes_of([(unit.kind, unit.count) for unit in units])]
     return guarantee_head(requirement, index) | {
         "achieved": {
-            **{key: str(value) for key, value in release.noise.accounted.items()},
-            release.noise.figures[-1]: decimal_up(amount),
+            key: decimal_up(value) if key == release.noise.figures[-1] else str(value) for key, value in figures.items()
         },
         "because": notes,
     }

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, frexp, sqrt
+from math import ceil, floor, frexp, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,8 @@ LOSSES: dict[int, Callable[[Array], Array]] = {1: np.abs, 2: np.square}
 SMALLEST, LARGEST = 0.02, 12.0
 """Epsilons for which laws in steps are looked for."""
 LEAST_DELTA = 1e-12
+FAR = 2
+"""Laws with a small delta are looked for where staircases lose less than so many times what other noise does."""
 KNOWN = (PURE, APPROXIMATE)
 """Measures of epsilon, and of a delta."""
 MULTIPLIER_BITS = 44
@@ -103,10 +105,11 @@ PACKED = 4
 """Multipliers of more cells are packed."""
 
 
-def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Candidate]:
+def stepped_candidates(problem: Problem, *, bounded: bool = True, least: float = inf) -> Iterator[Candidate]:
     """The best law in steps for each number of a place, under lines of (epsilon, delta) at a curator.
 
-    Of several numbers no unit moves two. `bounded`: with a bound.
+    Of several numbers no unit moves two. `bounded`: with a bound. `least`: the loss of other noise, which laws with a
+    delta for several numbers are not looked for if they come nowhere near.
     """
     system = problem.system
     measures = [view.requirement.measure for view in system.views]
@@ -125,7 +128,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
-    own = [_of_numbers(problem, *place, epsilon, delta) for place in _places(problem)]
+    own = [_of_numbers(problem, *place, epsilon, delta, least) for place in _places(problem)]
     found = min((one for one in own if one is not None), key=lambda one: graded(one.loss), default=None)
     if found is not None and found.mechanism is not None and system.outputs_count > 1 and not (delta or problem.sizes):
         # what is priced is bounded by the dual point of all unbiased mechanisms, over a range of amounts
@@ -154,15 +157,30 @@ def _places(problem: Problem) -> Iterator[tuple[Array, Array, str, Verdict]]:
 
 
 def _of_numbers(
-    problem: Problem, measured: Array, outputs: Array, where: str, rule: Verdict, epsilon: Fraction, delta: Fraction
+    problem: Problem,
+    measured: Array,
+    outputs: Array,
+    where: str,
+    rule: Verdict,
+    epsilon: Fraction,
+    delta: Fraction,
+    least: float,
 ) -> Candidate | None:
     """The best law for the numbers that are measured, all of which it suits; None where there is no such law."""
     started, system, several = time.perf_counter(), problem.system, len(measured) > 1
     plain, points = in_whole_numbers(measured), system.views[0].points
+    if several and not rule.admissible:
+        return None  # Laplace noise there is compared as well, and is found sooner
     if several:
         costs = move_costs(problem, measured, outputs != 0, (Fraction(1),) * len(system.views))
         if plain is None or costs is None or (costs > 0).sum(axis=1).max() > 1:
             return None
+        if 0 < delta < LOOSE and not system.lowered.errors.sizes:
+            # a small delta makes a staircase little better
+            law, steps = law_of(epsilon, Fraction(0), 2, None)
+            pure = problem.loss_of_output_noise(outputs * costs.max(axis=0) * sqrt(law.square) / steps)
+            if pure > FAR * least:
+                return None
     strategy, sizes = plain or (rounded_strategy(measured, system.views, FINE_BITS), [Fraction(1)])
     spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
     shared = shared_among(problem.block, spread)

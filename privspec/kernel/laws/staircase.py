@@ -178,6 +178,8 @@ class Staircase(Law):
             unmoved -= moving
             apart = 1 if step else view.lattice.together(answer, change)
             most = max(most, self.laws[row].delta_up(int(largest(costs, moved)), apart))
+        if len(unmoved) == len(moved.units):
+            return Loss()
         return Loss(factors=(Response(self.laws[0].epsilon),), delta=most)
 
 
