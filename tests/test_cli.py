@@ -127,6 +127,8 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if plan["mechanism"]["family"] == "statistic":
         return records_for(plan, folder)
+    if block["form"] == "means":
+        return columns_for(plan, folder)
     if block["form"] == "frequencies":
         path = folder / f"{block['source']}.csv"
         rows = dice.integers(1, block["values"] + 1, block["count"])
