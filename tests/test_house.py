@@ -23,7 +23,7 @@ TOKENS = {
     "explain": 78_656,
     "families": 209_529,
     "functions": 14_379,
-    "kernel": 137_670,
+    "kernel": 137_671,
     "language": 28_000,
     "model": 104_421,
     "noise": 9_007,

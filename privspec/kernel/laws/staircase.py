@@ -173,7 +173,7 @@ class Staircase(Law):
             answer = view.strategy.chosen([row])
             costs = unit_costs(answer.matrix, [view.lattice.grid], [step], moved, view.lattice.shared)
             moving = {unit for unit, cost in enumerate(costs) if cost}
-            if len(view.rows) > 1 and (moved.count > 1 or not moving <= unmoved):
+            if moving and view.rows[1:] and (moved.count > 1 or not moving <= unmoved):
                 raise Refused("has laws in steps for answers that move together")
             unmoved -= moving
             apart = 1 if step else view.lattice.together(answer, change)
