@@ -213,22 +213,19 @@ def _cells(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    block, note = plan["problem"]["blocks"][0], "local-histograms"
-    yield _read(model, block["source"], "What {} holds that is no value of its domain counts as one, " + ALONE)
-    yield from _drawn(note, "Sets are drawn from exact probabilities")
-    text = (
-        f"The number of reports is public, and every {block['party']} sends one; whoever sends another than the plan "
-        "says moves the estimates."
-    )
-    yield _said(text, "assumed", note=note)
-    text = "Estimates are unbiased, from one report of each, none of which depends on another; bounds are among such."
-    yield _said(text, "proved", note=note)
+    yield from _of_reports(model, plan, "local-histograms", "Sets", "value")
 
 
 def _means(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    block, note = plan["problem"]["blocks"][0], "local-means"
-    yield _read(model, block["source"], "What {} holds that is no number of its domain counts as one, " + ALONE)
-    yield from _drawn(note, "Reports are drawn from exact probabilities")
+    yield from _of_reports(model, plan, "local-means", "Reports", "number")
+    yield from _served(model, plan["problem"]["blocks"][0]["source"], AVERAGES.format("data"))
+
+
+def _of_reports(model: Model, plan: Mapping[str, Any], note: str, sent: str, held: str) -> Iterator[Assumption]:
+    """What estimates from one report of each party rest on: what is `sent`, of the value or number that is `held`."""
+    block = plan["problem"]["blocks"][0]
+    yield _read(model, block["source"], f"What {{}} holds that is no {held} of its domain counts as one, " + ALONE)
+    yield from _drawn(note, f"{sent} are drawn from exact probabilities")
     text = (
         f"The number of reports is public, and every {block['party']} sends one; whoever sends another than the plan "
         "says moves the estimates."
@@ -236,7 +233,6 @@ def _means(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     yield _said(text, "assumed", note=note)
     text = "Estimates are unbiased, from one report of each, none of which depends on another; bounds are among such."
     yield _said(text, "proved", note=note)
-    yield from _served(model, block["source"], AVERAGES.format("data"))
 
 
 def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:

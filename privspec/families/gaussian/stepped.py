@@ -169,10 +169,10 @@ def _of_numbers(
     """The best law for the numbers that are measured, all of which it suits; None where there is no such law."""
     started, system, several = time.perf_counter(), problem.system, len(measured) > 1
     plain, points = in_whole_numbers(measured), system.views[0].points
-    if several and not rule.admissible:
-        return None  # Laplace noise there is compared as well, and is found sooner
     if several:
-        costs = move_costs(problem, measured, outputs != 0, (Fraction(1),) * len(system.views))
+        alike = (Fraction(1),) * len(system.views)
+        # where noise may not enter Laplace noise is compared as well, and is found sooner
+        costs = move_costs(problem, measured, outputs != 0, alike) if rule.admissible else None
         if plain is None or costs is None or (costs > 0).sum(axis=1).max() > 1:
             return None
         if 0 < delta < LOOSE and not system.lowered.errors.sizes:
