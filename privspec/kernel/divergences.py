@@ -211,6 +211,12 @@ class Renyi(Curved):
         stated.same(None)
         return 2 * self.amount / (self.order or 1)
 
+    def largest_unbiased(self) -> Fraction | None:
+        """Of order 2, which those above imply, log(1 + chi^2), by Hammersley, Chapman and Robbins."""
+        if self.order is not None and self.order < 2:
+            return None
+        return exp_up(2 * self.amount if self.order is None else self.amount) - 1
+
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
         return (self.order or 1) * mu_squared / 2
 
@@ -277,6 +283,10 @@ class TradeOff(Curved):
     def largest_mu_squared(self, stated: JsonNode) -> Fraction | None:
         stated.same(None)
         return self.mu**2
+
+    def largest_unbiased(self) -> Fraction | None:
+        """No test tells more than of two normal laws mu apart, and so chi^2 is at most theirs."""
+        return exp_up(self.mu**2) - 1
 
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
         return sqrt_down(mu_squared)

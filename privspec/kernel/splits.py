@@ -192,20 +192,24 @@ class ClosedCurve(Curve):
     """Closed forms at any epsilon: of the noise in one number, and of sums that every rule of voting loses."""
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
-        bound = self.part.case.bounded
+        bound, lines = self.part.case.bounded, self.part.case.frame.obligations
         of_votes = isinstance(bound, VoteBound) and isinstance(bound.vote.loss, Total)
-        of_law = isinstance(bound, LawBound) and bound.line in self.part.shared
-        if witnesses or not (of_votes or of_law) or self.kind != "epsilon":
+        if witnesses or not (of_votes or isinstance(bound, LawBound)) or self.kind != "epsilon":
             raise self.part.case.claims.wrong("say nothing of other shares")
         assert isinstance(bound, LowerBound)
-        self.bound = bound
+        self.bounds = [bound]
+        if isinstance(bound, LawBound) and bound.line not in self.part.shared:
+            # what a line of the part's own shows, one about the same outputs and neighbours shows at its epsilon
+            own, same = lines[bound.line], [lines[i] for i in self.part.shared]
+            alike = all((one.outputs, one.wrt, one.units) == (own.outputs, own.wrt, own.units) for one in same)
+            self.bounds += [replace(bound, line=i) for i in self.part.shared if alike]
 
     def at(self, share: Fraction) -> Fraction:
-        return self.bound.at(self.part.obligations(share))
+        return max(bound.at(self.part.obligations(share)) for bound in self.bounds)
 
     def near(self, share: float) -> float:
-        if isinstance(self.bound, LawBound) and 1e-9 < share < 100:
-            return self.bound.near(share)
+        if len(self.bounds) == 1 and isinstance(self.bounds[0], LawBound) and 1e-9 < share < 100:
+            return self.bounds[0].near(share)
         return super().near(share)
 
 

@@ -69,6 +69,14 @@ class AskedMeasure(ABC):
         """The epsilon of the pure guarantee that implies this one and is the largest such; None if unknown."""
         return None
 
+    def implied_by_pure(self) -> Fraction | None:
+        """At most the largest epsilon for which all laws of that pure epsilon satisfy it, whatever its kind."""
+        return self.pure_epsilon
+
+
+LEAST_SHARE = 2.0**-30
+"""Least epsilon that is looked for where it implies another measure, and one over the largest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -108,6 +116,15 @@ class MeasureAt(AskedMeasure):
     @property
     def pure_epsilon(self) -> Fraction | None:
         return self.amounts["epsilon"] if self.of.follows_from_pure else None
+
+    def implied_by_pure(self) -> Fraction | None:
+        low, high = LEAST_SHARE, 1 / LEAST_SHARE
+        if self.pure_epsilon is not None or not self.of.proved_by(self.amounts, {"epsilon": Fraction(low)}):
+            return self.pure_epsilon
+        while low < (middle := (low * high) ** 0.5) < high:
+            enough = self.of.proved_by(self.amounts, {"epsilon": Fraction(middle)})
+            low, high = (middle, high) if enough else (low, middle)
+        return Fraction(low)
 
     def changed(self, **amounts: Fraction) -> MeasureAt:
         """The same at other amounts of these names."""

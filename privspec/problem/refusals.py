@@ -10,12 +10,12 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import wraps
 from itertools import product
-from math import floor, prod, sqrt
+from math import prod
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE, PURE_MEASURES, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
@@ -372,13 +372,6 @@ WIDEST = 200
 """Characters up to which a suggestion lists values."""
 
 
-def _concentrated_beside_pure(model: Model) -> list[Requirement]:
-    """Lines of zCDP, where another line asks for pure epsilon: noise of each kind keeps the other's badly."""
-    asked = [(line, line.measure.common) for line in model.requirements]
-    pure = any(common in PURE_MEASURES for _, common in asked)
-    return [line for line, common in asked if pure and common is ZERO_CONCENTRATED]
-
-
 def refuse_missing(model: Model) -> NoReturn:
     """Say that no mechanism known fits the requirements as the options stand.
 
@@ -388,11 +381,6 @@ def refuse_missing(model: Model) -> NoReturn:
     hint = f"ask for another measure, such as {APPROXIMATE.name}"
     if model.families or model.noise_at is not None:
         text, hint = f"{text} and options", f"leave `noise family` and `noise at` out, or {hint}"
-    for line in _concentrated_beside_pure(model):
-        amount = line.measure.amounts["rho"]
-        epsilon = Fraction(floor(sqrt(2 * amount) * 10**4), 10**4)
-        text = f"solve knows no noise for lines of pure epsilon and of {ZERO_CONCENTRATED.word} together"
-        hint = f"{show(epsilon)}-{PURE.word} in place of {show(amount)}-{ZERO_CONCENTRATED.word} asks for more"
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]

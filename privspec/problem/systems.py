@@ -23,7 +23,7 @@ from privspec.language.walk import every, names_used
 from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, GraphNode, Model, once
-from privspec.model.measures import Chosen
+from privspec.model.measures import Chosen, MeasureAt
 from privspec.model.neighbours import GivenTheModel
 from privspec.model.observers import looks
 from privspec.model.reports import Failure, Unsupported, listing, refuse_all
@@ -186,7 +186,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     runs = [part for part in model.components if not part.plain]
     if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
-    shared = chosen_shares(model) or runs or _own_views(model) or mixed(model)
+    shared = chosen_shares(model) or runs or _own_views(model) or mixed(model) or _without_gaussian(model)
     if not (shared or _of_several_kinds(model) or _drawn_apart(model)):
         return ()
     groups = _groups(model)
@@ -197,7 +197,12 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     alone |= {name for part in runs for name in _outputs_of(model, part)}
     alone |= {name for some in _own_views(model) for name in some}
     open_ones = [(i, one) for i, one in enumerate(found) if not alone & set(one.outputs)]
-    pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and _one_problem(one, other)]
+    bare = _without_gaussian(model)
+
+    def together(one: Part, other: Part) -> bool:
+        return bare.isdisjoint(one.outputs) == bare.isdisjoint(other.outputs) and _one_problem(one, other)
+
+    pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and together(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
     if len(merged) < 2 and not runs and not mixed(model):
         return ()
@@ -216,6 +221,20 @@ def _own_views(model: Model) -> list[set[str]]:
     """What lines of parts are about where every message or sum of the whole is seen: only what the part shows."""
     seen = [set(model.exposed(line)) for line in model.requirements]
     return [some & shown for shown in _public(model) for some in seen if some & shown and not shown <= some]
+
+
+def _without_gaussian(model: Model) -> set[str]:
+    """Outputs that Gaussian noise cannot hide for some line, where it is to hide the others; else none.
+
+    That is so where a line of the others has no epsilon: noise of pure epsilon alone would keep it, and lose more.
+    """
+    lines = [line for line in model.requirements if isinstance(line.measure, MeasureAt)]
+    bare = {name for line in lines if line.measure.gaussian_mu_down() is None for name in model.exposed(line)}
+    others = {node.name for node in model.outputs} - bare
+    theirs = [line.measure for line in lines if others & {*line.outputs}]
+    shared = len(lines) == len(model.requirements) and all(one.of.shared for one in theirs)
+    curved = any(one.pure_epsilon is None for one in theirs)
+    return bare if shared and curved and not finite(model) else set()
 
 
 def _public(model: Model) -> list[set[str]]:

@@ -10,16 +10,6 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.families.gaussian import reference
 
-PLACES = """\
-variables:
-  input people in table(age in 0..4, sex in {F, M})
-  output ages
-  output sexes
-loss: E[ ||ages - histogram(people, by = {age})||^2 ] + E[ ||sexes - histogram(people, by = {sex})||^2 ]
-privacy:
-  sexes is 0.5-DP wrt people, adding or removing one record, seen by press
-  (ages, sexes) is 0.5-zCDP wrt people, adding or removing one record, seen by office
-"""
 ROWS = """\
 parties: guest in 1..500
 variables:
@@ -107,14 +97,6 @@ privacy: m is 1-DP wrt people, adding or removing one record
 @pytest.mark.parametrize(
     ("text", "files", "said", "hint", "change"),
     [
-        pytest.param(
-            PLACES,
-            {},
-            "for lines of pure epsilon and of zCDP together",
-            "1-DP in place of 0.5-zCDP",
-            [("0.5-zCDP", "1-DP")],
-            id="two measures",
-        ),
         pytest.param(
             ROWS,
             {},

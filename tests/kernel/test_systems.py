@@ -29,7 +29,7 @@ SPEC = """\
 spec two
 parties: person in 1..4
 variables:
-  input pay[person] in [0, 2]
+  input pay[person] in l2_ball(1, 20)
   input works[person] in {0, 1}
   intermediate said
   output mean_pay
@@ -37,7 +37,7 @@ variables:
 background:
   said = sum(works)
   said ~ uniform
-loss: E[ (mean_pay - mean(pay))^2 ] + E[ |working - said| ]
+loss: E[ ||mean_pay - mean(pay)||^2 ] + E[ |working - said| ]
 privacy:
   (mean_pay, working) is (1, 1e-6)-DP wrt (pay, works), replacing one person
   mean_pay is 2-GDP wrt pay, replacing one person

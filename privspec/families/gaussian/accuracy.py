@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import inf, isfinite, sinh, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -120,11 +120,6 @@ def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit], share
 LawsInSteps = Callable[[Problem], Iterable[Candidate]]
 
 
-def unbiased_budgets(epsilons: Iterable[float]) -> tuple[float, ...]:
-    """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
-    return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
-
-
 def pure_conflict(
     problem: Problem, epsilons: Sequence[Fraction], known: Sequence[Candidate], in_steps: LawsInSteps
 ) -> Infeasible:
@@ -136,7 +131,7 @@ def pure_conflict(
     near = min(known, key=lambda c: _missed(problem, c))
     ratio = _missed(problem, near)
     ways = tuple(_pure_relaxations(problem, epsilons, ratio, in_steps)) if isfinite(ratio) else ()
-    budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
+    budgets = problem.unbiased_budgets(map(float, epsilons))
     # the bound on unbiased mechanisms is about their variances, and says nothing of sizes or tails
     plain = [limit for limit in problem.system.limits if limit.stated.of_squares]
     least = _least_excess(problem, problem.views(budgets), plain)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
+from math import inf
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import SHORT_BITS, short_up
 from privspec.families.gaussian.accuracy import ROOM as LIMIT_ROOM
-from privspec.families.gaussian.accuracy import unbiased_budgets
 from privspec.families.gaussian.dense import correlated_program, solved
 from privspec.families.gaussian.problem import Problem, Verdict, site_map
 from privspec.families.gaussian.release import (
@@ -103,8 +103,10 @@ class Bound:
 
 
 def bound_of_any(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
-    """The bound; None where its program is too large."""
-    budgets = unbiased_budgets(epsilons)
+    """The bound; None where its program is too large, or there is none for some line."""
+    budgets = problem.unbiased_budgets(epsilons)
+    if inf in budgets:
+        return None
     try:
         solution = solved(problem, correlated_program(problem, budgets))
     except OutOfTimeError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from math import pi, sqrt
+from math import inf, pi, sinh, sqrt
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
 from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
-from privspec.model.measures import Personalised
+from privspec.model.measures import AskedMeasure, Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -402,8 +402,16 @@ class Problem:
 
     @cached_property
     def epsilons(self) -> tuple[Fraction | None, ...]:
-        """The pure epsilon that implies each view's requirement."""
-        return tuple(view.requirement.measure.pure_epsilon for view in self.system.views)
+        """The pure epsilon that implies each view's requirement; of measures that have none only beside pure ones."""
+        measures = [view.requirement.measure for view in self.system.views]
+        if None in self.budgets:
+            return tuple(one.implied_by_pure() for one in measures)
+        return tuple(one.pure_epsilon for one in measures)
+
+    def unbiased_budgets(self, epsilons: Iterable[float]) -> tuple[float, ...]:
+        """The mu that no unbiased mechanism exceeds which has pure epsilons, or other lines as the views state them."""
+        pairs = zip(self.system.views, epsilons, strict=True)
+        return tuple(_unbiased(view.requirement.measure, epsilon) * (1 + 1e-12) for view, epsilon in pairs)
 
     @property
     def frame(self) -> Frame:
@@ -520,6 +528,14 @@ class Problem:
         """
         cover = max((view.cover for view in self.system.views), default=1.0)
         return lower_bound * (1 - 1e-10) / cover**2
+
+
+def _unbiased(measure: AskedMeasure, epsilon: float) -> float:
+    """By Hammersley, Chapman and Robbins; infinite where no bound is known."""
+    if measure.common is None or measure.pure_epsilon is not None:
+        return 2 * sinh(epsilon / 2)
+    known = measure.common.condition(measure.amounts).largest_unbiased()
+    return inf if known is None else float(known) ** 0.5
 
 
 def cones(view: View, outputs: int) -> Iterator[tuple[int, int]]:

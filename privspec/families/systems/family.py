@@ -167,7 +167,9 @@ class Systems:
         begun, solved = perf_counter(), _Solver(model, system, settings)
         elaborate(model)  # what a part cannot say is found before any is solved
         sharing = tuple(sorted({part for some in system.shared.values() for part in some}))
-        lines = Lines(tuple(_line(model, system.parts, number, sharing) for number in system.shared))
+        shared = Lines(tuple(_line(model, system.parts, number, sharing) for number in system.shared))
+        own_lines = (number for number in range(len(model.requirements)) if _caps_share(model, system, number))
+        lines = Lines((*shared.each, *(_line(model, system.parts, number, sharing) for number in own_lines)))
         curves = [solved.curves(part) for part in sharing]
         split = best_split(lines, curves) if sharing else Split((), (), 0.0)
         if split is None:
@@ -185,7 +187,7 @@ class Systems:
             return found
         first = found
         if sharing:
-            split, found = self._larger(solved, sharing, lines, split, curves, found)
+            split, found = self._larger(solved, sharing, shared, split, curves, found)
         made, parts = found
         considered = [(name, way.loss) for name, way in ways.items() if way is not taken]
         if found is not first:
@@ -196,7 +198,7 @@ class Systems:
 
         own = [found[kind] for found, kind in zip(curves, split.kinds, strict=True)]
         plan = made.decided({}, considered, 0.0).document()
-        proof = proved(plan, parts, lines, split, own, claims_at)
+        proof = proved(plan, parts, shared, split, own, claims_at)
         return made.decided(proof, considered, perf_counter() - begun)
 
     def _at(self, solved: _Solver, sharing: tuple[int, ...], split: Split) -> tuple[Made, list[Judged]] | Infeasible:
@@ -384,6 +386,17 @@ def _line(model: Model, parts: tuple[systems.Part, ...], number: int, sharing: t
     measure = model.requirements[number].measure
     copies = [k for k, part in enumerate(sharing) if number in parts[part].lines for _ in range(parts[part].times)]
     return Line(measure.of, dict(measure.amounts), tuple(copies))
+
+
+def _caps_share(model: Model, system: SystemParts, number: int) -> bool:
+    """Whether a line of one part alone bounds what it may spend of those that it shares: about the same neighbours."""
+    line, having = model.requirements[number], [part for part in system.parts if number in part.lines]
+    if number in system.shared or len(having) != 1 or line.measure.common is None or not line.measure.of.shared:
+        return False
+    (part,) = having
+    seen, theirs = {*model.exposed(line)}, [model.requirements[one] for one in part.lines if one in system.shared]
+    same = all((one.neighbours, one.wrt) == (line.neighbours, line.wrt) for one in theirs)
+    return bool(theirs) and same and part.times == 1 and seen >= {*part.outputs}
 
 
 DIGITS_OF_MU = 12

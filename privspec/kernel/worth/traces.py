@@ -522,6 +522,8 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
+    if pure and not all(frame.obligations[line].measure.of.follows_from_pure for line, *_ in masses):
+        words = tuple(word.replace(SAME_PURE, "under the same lines") for word in words)
     words = among(scope.value, frame, words, pure)
     triples = zip(asked.sizes, traces, weights, strict=False)
     sizes = sum((cbrt_down(size * trace**2 / weight) for size, trace, weight in triples), ZERO)
@@ -539,6 +541,9 @@ def _defect(gram: Matrix, slack: JsonNode) -> Fraction:
     return sqrt_up(sum(products(off, off), ZERO))
 
 
+SAME_PURE = "of the same pure epsilon"
+
+
 def _pure_words(block: Linear) -> tuple[str, ...]:
     """What a bound for pure epsilon is about: where all differences start from one world, every unbiased mechanism.
 
@@ -547,5 +552,5 @@ def _pure_words(block: Linear) -> tuple[str, ...]:
     units = [one for some in block.differences for one in some if one.parts[0].shape not in COUNTED]
     single = all(one.count == len(one.parts) == one.parts[0].length == 1 for one in units)
     records = all(one.records is None for one in block.held)
-    every = ("all unbiased mechanisms of the same pure epsilon",) if single and records else ()
-    return (*every, "additive noise of the same pure epsilon, unbiased")
+    every = (f"all unbiased mechanisms {SAME_PURE}",) if single and records else ()
+    return (*every, f"additive noise {SAME_PURE}, unbiased")
