@@ -31,6 +31,7 @@ from privspec.explain.messages import known, phrase, sentences
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded, ungrouped, unit_words
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.measures import BY_PERSON, Measure
+from privspec.model.neighbours import AGAINST, GIVEN
 from privspec.model.reports import listing
 from privspec.stated import Guarantee, parse_exact
 
@@ -124,7 +125,7 @@ class Claim:
     @property
     def conditional(self) -> bool:
         """Whether it counts on a model of the data: such guarantees do not add up over releases or units."""
-        return self.relation.text.endswith("given the model")
+        return self.relation.text.endswith(GIVEN)
 
     @property
     def curve(self) -> Curve | None:
@@ -154,6 +155,7 @@ class Claim:
         seen = "" if self.observer == "anyone" else f", seen by {self.observer}"
         # measures of one report compare any value with any other: to name a unit would say no more
         unit = "" if self.local or self.by_distance else f", {self.relation.text}"
+        unit = ", given the model" if self.local and self.conditional else unit
         return f"{names} is {self.statement} wrt {', '.join(self.wrt)}{unit}{seen}"
 
     @property
@@ -497,6 +499,14 @@ def of_entry(source: str, names: tuple[str, ...]) -> Question:
     """Which of two values one entry of a sequence has, for an observer who knows by what law the entries are drawn."""
     values = {"noun": "value", "source": source, "first": names[0], "second": names[-1]}
     return Question("entry", values, counted=False)
+
+
+def of_hidden(claim: Claim, *, stays: bool) -> Question:
+    """Which of two values a thing has that a line hides from those who know the model; `stays`: of one report."""
+    what, source = claim.relation.text.partition(AGAINST)[0], listing(claim.wrt)
+    unit = what.removeprefix("one ")
+    source = source if what == "all of it" else f"one {unit} of {source}" if unit != what else what
+    return Question("hidden", {"noun": "value", "source": source, "stays": stays}, counted=False)
 
 
 MOST_STEPS = 3

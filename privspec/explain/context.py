@@ -289,11 +289,11 @@ def _line(lines: tuple[str, ...], number: int) -> SpecLine:
 
 
 def _entry_laws(tree: syntax.Spec) -> dict[str, list[syntax.Relation]]:
-    """The laws of entries, `x[i] ~ ...`, by the name of the variable."""
+    """The laws of entries, `x[i] ~ ...`, or of all of them together, by the name of the variable."""
     found: dict[str, list[syntax.Relation]] = {}
     for statement in tree.background:
         match statement:
-            case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name))):
+            case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name)) | syntax.Name(id=name)):
                 found.setdefault(name, []).append(statement)
     return found
 

@@ -22,6 +22,7 @@ from privspec.explain.quantities import Quantity, rounded
 from privspec.kernel.measures import PURE
 from privspec.model.distances import MEASURED
 from privspec.model.measures import MeasureAt
+from privspec.model.neighbours import GivenTheModel
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.stated import Mechanism, parse_exact
@@ -236,6 +237,8 @@ def neighbours(table: ProbabilityTable, claim: Claim, unit: Unit | None, model: 
     else:  # a line that compares what a unit compares; its measure is not looked at
         measure, span = MeasureAt(PURE, (Fraction(1),)), model.block(unit.wrt[0]).span
         line = Requirement(claim.outputs, unit.wrt, unit.relation, measure, ("anyone",), span, 0, "")
+    if isinstance(line.neighbours, GivenTheModel):
+        return None  # it compares laws of rows
     try:
         found = worlds(model)
         pairs = found.neighbours(line).pairs

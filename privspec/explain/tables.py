@@ -10,18 +10,21 @@ import numpy as np
 
 from privspec.core.records import dataclass, field, replace
 from privspec.explain import drawing, probabilities
-from privspec.explain.claims import Question, about_vote, how_near, largest_factor, took_part, which_answer
+from privspec.explain.claims import Question, about_vote, how_near, largest_factor, of_hidden, took_part, which_answer
 from privspec.explain.context import REPORTED, Effects, LossTerm, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, dominating
 from privspec.explain.document import (
     Block,
     Judged,
     Note,
+    Paragraph,
     Plot,
     Points,
+    Section,
     Sentence,
     SpecLine,
     Table,
+    sections,
 )
 from privspec.explain.facts import (
     ChosenNumber,
@@ -169,6 +172,8 @@ class TableFact(MechanismFact):
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """Local claims and those of distances are about one report, and as exact as the rows of the table."""
+        if claim.conditional:
+            return claim, of_hidden(claim, stays=self.local)
         if claim.per_distance is not None:
             return self._near(claim, claim.per_distance)
         reached = claim.achieved if isinstance(claim.achieved, EpsilonDeltaCurve) else None
@@ -210,6 +215,8 @@ class TableFact(MechanismFact):
         return replace(claim, achieved=found[0][2]), how_near(self.local, found, plane=plane)
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
+        if claim.conditional:
+            return None
         local = self._compares_rows(claim)
         pairs = self.table.pairs(claim.wrt) if local else probabilities.neighbours(self.table, claim, unit, model)
         return None if pairs is None else probabilities.bound_of(self.table.seen(tuple(outputs)), pairs)
@@ -286,7 +293,11 @@ class TableFact(MechanismFact):
     def values(self, facts: Facts) -> Mapping[str, object]:
         table, where = self.table, facts.context
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
+        model = () if facts.model is None else facts.model.requirements
+        counting = {c.claim.requirement for c in facts.claims if c.claim.conditional}
         return {
+            "counting": [model[k].line for k in sorted(counting) if k < len(model)],
+            "counting_lines": tuple(c.claim.line for c in facts.claims if c.claim.conditional),
             "people": sorted({r.plural for r in relations if r.single and not r.adds}),
             "picked": " · ".join(map(str, (*self.numbers, *self.laws))),
             "releases": ", ".join(table.releases),
@@ -299,8 +310,15 @@ class TableFact(MechanismFact):
             "files": given(where.input_domains),
         }
 
+    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What the odds take for granted where a line counts on the model."""
+        found = self._sentences("public_model", facts)
+        return tuple(sections(("What if the model is wrong?", (Paragraph(found),)))) if found else ()
+
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        return *MechanismFact.auditor_points(self, facts), *self._numbers(), *(law.sentence() for law in self.laws)
+        counted_on = self._sentences("counted_on", facts)
+        laws = (law.sentence() for law in self.laws)
+        return *MechanismFact.auditor_points(self, facts), *counted_on, *self._numbers(), *laws
 
     def _numbers(self) -> list[Sentence]:
         return [number.sentence() for number in self.numbers]
@@ -316,7 +334,8 @@ class TableFact(MechanismFact):
         return () if self.rounds is None else (Points(self.rounds.points()), self.rounds.table())
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [*MechanismFact.engineer_points(self, facts), *self._numbers()]
+        counted_on = self._sentences("counted_on", facts)
+        return [*MechanismFact.engineer_points(self, facts), *counted_on, *self._numbers()]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         return [*(law.table() for law in self.laws), *table_plots(self.table), *self._rounds()]

@@ -195,10 +195,14 @@ class Units:
 
 @frozen
 class Rows:
-    """Rows of a table that are compared: pairs of them, and cliques of which every two are."""
+    """Rows of a table that are compared: pairs of them, and cliques of which every two are.
+
+    With `laws` of rows, each in whole numbers by row, it is these that are numbered: which row it is, is drawn by one.
+    """
 
     pairs: tuple[tuple[int, int], ...]
     cliques: tuple[tuple[int, ...], ...] = ()
+    laws: tuple[tuple[int, ...], ...] = ()
 
 
 @frozen

@@ -116,20 +116,36 @@ def shares(term: Shares, seen: Seen, change: Units, hint: Hint = NOTHING) -> The
 def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theorem:
     """The laws of the rows that are compared, columns that look alike to an observer as one.
 
-    With a hint of an epsilon, as randomised response of it that fails with the delta at it.
+    Where laws of rows are compared, a row is drawn first, which is a table of as many rows as there are laws. With a
+    hint of an epsilon, as randomised response of it that fails with the delta at it.
     """
     if sum(len(rows) ** 2 for rows in change.cliques) + 2 * len(change.pairs) > PAIRS:
         raise Refused("the problem compares too many rows")
     compared = [row for rows in (*change.pairs, *change.cliques) for row in rows]
-    if min(compared, default=0) < 0 or max(compared, default=0) >= len(term.rows):
+    if min(compared, default=0) < 0 or max(compared, default=0) >= len(change.laws or term.rows):
         raise Refused("compares rows that the table does not have")
-    view = term.view(seen)
-    laws = term.rows if len(set(view)) == len(view) else tuple(map(tuple, term.seen(view)))
-    finite = FiniteLaws(laws, term.whole, change.pairs, change.cliques)
+    view, drawn = term.view(seen), _drawn(term, change) if change.laws else term
+    laws = drawn.rows if len(set(view)) == len(view) else tuple(map(tuple, drawn.seen(view)))
+    finite = FiniteLaws(laws, drawn.whole, change.pairs, change.cliques)
     loss = Loss(factors=(finite,))
     if hint.epsilon is not None:
         loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
     return Theorem(_RULE, term, seen, change, loss)
+
+
+def _drawn(term: Table, change: Rows) -> Table:
+    """The table of which a row is drawn first, by each of some laws.
+
+    Raises: Refused where these are no laws of the rows, of one whole.
+    """
+    whole = sum(change.laws[0])
+    if any(len(law) != len(term.rows) or sum(law) != whole or min(law) < 0 for law in change.laws) or not whole:
+        raise Refused("compares what are no laws of rows")
+    rows = (
+        zip(*([n * share for n in row] for row, share in zip(term.rows, law, strict=True) if share), strict=True)
+        for law in change.laws
+    )
+    return replace(term, rows=tuple(tuple(map(sum, columns)) for columns in rows), whole=term.whole * whole)
 
 
 def pick(term: Pick, seen: Seen, change: Change) -> Theorem:

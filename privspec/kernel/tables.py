@@ -201,7 +201,7 @@ def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[in
 def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
     table = task.table((), 1)
-    found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
+    found = []
     for compared, one in zip(task.compared, lines, strict=True):
         measure, (epsilon, slack) = one.measure.of, (ZERO, ZERO)
         condition = measure.condition(one.measure.figures({}))
@@ -211,7 +211,8 @@ def contrasts(task: Task, lines: Sequence[Obligation]) -> list[Contrast]:
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
         limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
         pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
-        found.append(Contrast(table.view(one.seen), rows, pairs, measure.each_output, bends=bends))
+        mixtures = compared.mixtures(len(task.rows))
+        found.append(Contrast(table.view(one.seen), mixtures, pairs, measure.each_output, bends=bends))
     found += [votes.contrast() for votes in task.manipulation]
     for line in task.fairness:
         found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
@@ -270,8 +271,10 @@ class Lagrangian(Dual):
             limit, ups, downs = one.bends.support(level, multiplier, ratios, max(one.view) + 1)
             self.constant -= limit
             for column, seen in enumerate(one.view):
-                self.reduced[a][column] += floor(ups[seen] * ONE)
-                self.reduced[b][column] -= ceil(downs[seen] * ONE)
+                for row, share in one.mixtures[a].items():
+                    self.reduced[row][column] += floor(ups[seen] * share * ONE)
+                for row, share in one.mixtures[b].items():
+                    self.reduced[row][column] -= ceil(downs[seen] * share * ONE)
         most = max((len(one.mixtures) for one in self.asked), default=0)
         members = [[[c for c, v in enumerate(o.view) if v == n] for n in range(max(o.view) + 1)] for o in self.asked]
         found: dict[tuple[int, int, int], dict[int, int]] = {}

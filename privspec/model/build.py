@@ -16,7 +16,7 @@ from privspec.core.spans import Source, Span
 from privspec.kernel.measures import APPROXIMATE
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import every, names_used, ranged, regular, with_children
+from privspec.language.walk import every, names_used, ranged, reached, regular, with_children
 from privspec.model import graph
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
@@ -49,7 +49,7 @@ from privspec.model.priors import read_laws, set_laws_apart
 from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
-from privspec.model.requirements import Chain, IndependenceRequirement, Requirement
+from privspec.model.requirements import Chain, DataModel, IndependenceRequirement, Requirement
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.targets import environment_of_computed
@@ -216,6 +216,12 @@ class _Builder:
         reader = self._requirement_reader(blocks)
         losses.sequences = frozenset(chains)
         reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
+        reader.modelled = frozenset(losses.modelled) | frozenset(chains)
+        if not reader.finite:
+            chains |= self._drawn_whole(losses.modelled)
+        for name in scope.of("intermediate"):
+            behind = reached([name], lambda n: definitions.dependencies.get(n, ()))
+            reader.behind[name] = tuple(n for n in scope.of("input") if n in behind)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
         limits = [losses.constraint(relation, self._bindings(relation.left)) for relation in definitions.constraints]
@@ -631,6 +637,20 @@ class _Builder:
         from privspec.model.chains import ChainReader
 
         return ChainReader(self.scope, self.report, self.typer.environment, self.domains).read(of_entries)
+
+    def _drawn_whole(self, modelled: Mapping[str, DataModel]) -> dict[str, Chain]:
+        """Of inputs that a line hides which counts on the model, laws of all entries together as those of each."""
+        lines = (one for one in self.spec.privacy if any(isinstance(c, syntax.GivenTheModel) for c in one.clauses))
+        named = {ref.name for one in lines if isinstance(one.wrt, syntax.Refs) for ref in one.wrt.items}
+        found = dict[str, Chain]()
+        for name, data in modelled.items():
+            if name in named & {*self.domains} and not data.joint:
+                from privspec.model.joint_laws import as_sequence
+
+                domain, text = self.domains[name], self.source.slice(data.span)
+                chain = self.report.told(lambda d=domain, m=data, t=text: as_sequence(d, m, self.typer.environment, t))  # type: ignore[misc]
+                found |= {} if chain is None else {name: chain}
+        return found
 
     def _requirement_reader(self, blocks: tuple[InputBlock, ...]) -> RequirementReader:
         definitions, typer = self.definitions, self.typer

@@ -18,7 +18,7 @@ from privspec.model.domains import ENUMERATION_LIMIT, Domain, Table, Tables, Typ
 from privspec.model.evaluate import Values, evaluate, exact_value, floats
 from privspec.model.library import function_of
 from privspec.model.priors import DISTRIBUTIONS
-from privspec.model.reports import Failure, Report, nearest, suggestion
+from privspec.model.reports import Failure, Report, listing, nearest, suggestion
 from privspec.model.requirement_rules import RequirementReader, sort_clauses
 from privspec.model.requirements import (
     AccuracyTarget,
@@ -29,6 +29,7 @@ from privspec.model.requirements import (
 )
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
+from privspec.model.spaces import is_finite
 from privspec.model.values import CellCounts, Value
 
 SAME = 1e-6
@@ -98,8 +99,16 @@ class LossReader:
     modelled: dict[str, DataModel] = field(default_factory=dict)
     sequences: frozenset[str] = frozenset()
     """Inputs with laws of their entries, one given others."""
+    given: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of inputs that are drawn given others, which those are."""
 
     # -- data models
+
+    @property
+    def finite(self) -> bool:
+        """Whether all inputs and outputs have finitely many values: then losses average over laws of entries too."""
+        held = [self.domains.get(name) for name in self.scope.of("input", "output")]
+        return all(domain is not None and is_finite(domain) for domain in held)
 
     def model(self, statement: syntax.Relation) -> None:
         """`name ~ distribution`, or `(name, name) ~ distribution` for inputs that depend on one another."""
@@ -206,13 +215,30 @@ class LossReader:
                 self.report.error("PS0406", statement.right.span, message, help="write uniform(lo, hi)")
         if name == "thurstone_mosteller" and len(kinds) == 2:
             self._preferences(subject, arguments, statement)
-        # sizes and weights are public
+        # sizes and weights are public; of finite inputs, one may be drawn given others
+        mine = {subject} if name == "proportional" else set[str]()
+        if not isinstance(statement.left, syntax.TupleOf) and self._plain(subject):
+            given = {used for argument in arguments for used in names_used(argument) if self._plain(used)} - {subject}
+            self.given[subject] = tuple(given)
+            if subject in reached(given, lambda one: self.given.get(one, ())):
+                message = f"{subject} is drawn given {listing(sorted(given))}, and these go back to {subject}"
+                hint = "order the inputs, and draw each given some of those before it"
+                self.report.error("PS0406", statement.right.span, message, help=hint)
+            mine |= given
+        elif name == "proportional":
+            mine.update(one.id for one in getattr(statement.left, "items", ()) if isinstance(one, syntax.Name))
         for argument in arguments:
             for used in names_used(argument):
                 declared = self.scope.get(used)
-                if declared is not None and declared.what not in ("parameter", "constant"):
+                if used not in mine and declared is not None and declared.what not in ("parameter", "constant"):
                     message = f"a data model is public: {used} is {declared.with_article}"
                     self.report.error("PS0406", argument.span, message, others=declared.here)
+
+    def _plain(self, name: str) -> bool:
+        """Whether it is an input of finitely many values that belongs to nobody of an index set."""
+        declared, domain = self.scope.get(name), self.domains.get(name)
+        known = declared is not None and declared.what == "input" and domain is not None
+        return known and domain is not None and is_finite(domain) and name not in self.typer.indexed
 
     def _preferences(self, subject: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation) -> None:
         kind = self.typer.types.get(subject)
@@ -351,7 +377,7 @@ class LossReader:
 
     def _modelled_only(self, over: syntax.Over) -> None:
         given = () if over.given is None else names_used(over.given)
-        modelled = {subject.partition(".")[0] for subject in self.modelled}
+        modelled = {subject.partition(".")[0] for subject in self.modelled} | (self.sequences if self.finite else set())
         free = [n for n in self._inputs(self._without_noise(over.body)) if n not in modelled and n not in given]
         # of unknown keys only their sizes have a law: what reads such a table asks for it
         free = [n for n in free if not unknown_keys(self.domains.get(n))]

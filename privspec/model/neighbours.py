@@ -230,20 +230,33 @@ class ReplacingEntry(NeighbourRelation):
         return 1
 
 
+AGAINST, GIVEN = " against any other value", "given the model"
+"""What follows the thing that a line hides from those who know the model."""
+
+
 @dataclass(frozen=True, slots=True)
 class GivenTheModel(NeighbourRelation):
-    """One entry has one value or another, and all others are drawn from the data model given that value (Pufferfish).
+    """One unit has one value or another, and all else is drawn from the data model given that value (Pufferfish).
 
-    The worlds that are compared are laws of all entries, not data that differ in one of them.
+    The worlds that are compared are laws of all data, not data that differ in one unit. `inner`: the unit, an entry or
+    all that a line names; `secret`: the computed value that is hidden in its place.
     """
 
+    inner: NeighbourRelation = field(default_factory=lambda: ReplacingEntry())
+    secret: str = ""
     unit: ClassVar[str] = "entry given the model"
 
+    @property
+    def together(self) -> bool:
+        """Whether all that one person has in several inputs is one unit."""
+        return isinstance(self.inner, ReplacingVoter)
+
     def describe(self) -> str:
-        return "one entry against any other value, given the model"
+        what = self.secret or ("all of it" if self.inner.unit == "everything" else f"one {self.inner.unit_name}")
+        return f"{what}{AGAINST}, {GIVEN}"
 
     def length(self, block: InputBlock) -> int:
-        return 1
+        return self.inner.length(block)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def looks(model: Model) -> tuple[Look, ...]:
     behind = {name: inputs_behind(model, name) for observer in seen for name in observer.outputs}
     found = []
     for block in model.blocks:
-        lines = {i: r for i, r in enumerate(model.requirements) if block.name in r.wrt}
+        lines = {i: r for i, r in enumerate(model.requirements) if block.name in r.bounded}
         for observer in seen:
             outputs = tuple(name for name in observer.outputs if block.name in behind[name])
             named = {name for line in lines.values() for name in outputs if names_all(model, line, (name,))}
@@ -129,7 +129,7 @@ def units(model: Model, name: str) -> tuple[Unit, ...]:
     """
     found: dict[tuple[tuple[str, ...], str], Unit] = {}
     for index, line in enumerate(model.requirements):
-        if name in line.wrt:
+        if name in line.bounded:
             wrt = line.wrt if _is_joint(line) else (name,)
             own = line.neighbours
             relation = own.of(model.block(name)) if isinstance(own, ReplacingOneOf) else own
@@ -269,7 +269,7 @@ def warn_about_gaps(model: Model, report: Report) -> None:
             hint = f"add a line under privacy, or declare {node.name} as a constant: it depends on no input"
             report.warn("PS0315", node.span, f"no requirement names {node.name}", help=hint)
     for found in exposures(model):
-        if not any(found.input in line.wrt for line in model.requirements):
+        if not any(found.input in line.bounded for line in model.requirements):
             _no_line(model, found, report)
         elif found.unnamed:
             _unnamed(model, found, report)
@@ -327,7 +327,7 @@ def _unnamed(model: Model, found: Look, report: Report) -> None:
 
 
 def _not_joined(model: Model, found: Look, report: Report) -> None:
-    about = [line for line in model.requirements if found.input in line.wrt]
+    about = [line for line in model.requirements if found.input in line.bounded]
     lines = [line for line in about if set(found.outputs) & set(model.exposed(line))]
     spans = list(dict.fromkeys(line.span for line in lines))
     report.warn(

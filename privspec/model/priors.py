@@ -166,16 +166,70 @@ def law_of(model: DataModel, values: Sequence[Value], environment: Environment) 
 
     Raises: Failure PS0514 for a distribution without an exact law on these values, PS0406 for wrong arguments.
     """
+    if model.distribution == "proportional":
+        return _proportional(model, [(value,) for value in values], environment)
     known = DISTRIBUTIONS.get(model.distribution)
     if known is None or known.weights is None:
         message = f"{model.distribution} has no exact law on a finite domain"
         listed = (name for name, one in DISTRIBUTIONS.items() if one.weights is not None)
         raise Failure("PS0514", model.span, message, help=f"use {', '.join(listed)}")
-    weights = weights_of(known, values, arguments_of(model, environment), model.span)
+    return _shares(model, weights_of(known, values, arguments_of(model, environment), model.span))
+
+
+def _shares(model: DataModel, weights: Sequence[Fraction]) -> Law:
+    """Weights over their sum.
+
+    Raises: Failure PS0406 where they are all zero, or one is below it.
+    """
     total = sum(weights, Fraction(0))
     if total <= 0 or min(weights) < 0:
         raise Failure("PS0406", model.span, f"this law gives {model.subject} no probability on its domain")
     return short(tuple(weight / total for weight in weights), model.span)
+
+
+def _proportional(model: DataModel, values: Sequence[Sequence[Value]], environment: Environment) -> Law:
+    """The law in proportion to a product of potentials, exact but for powers of e: these are rounded as in `falling`.
+
+    Args: values, the joint values of the names that the law is about.
+    Raises: Failure PS0406 where a potential is no exact number.
+    """
+    factors = list(_potentials(_plain(model.arguments[0], model.span), 1))
+    weights, exponents = [], []
+    for own in values:
+        known = replace(environment, values={**environment.values, **dict(zip(model.subjects, own, strict=True))})
+        exponent, weight = Fraction(0), Fraction(1)
+        for potential, sign in factors:
+            match potential:
+                case syntax.Call(function="exp", arguments=(power,)):
+                    exponent += sign * _exact(_plain(power, model.span), known)
+                case _:
+                    found = _exact(potential, known)
+                    if sign < 0 and not found:
+                        raise Failure("PS0406", potential.span, "a potential is divided by zero")
+                    weight *= found**sign
+        exponents.append(exponent)
+        weights.append(weight)
+    top = max(exponents)
+    powers = falling([top - exponent for exponent in exponents])
+    return _shares(model, [weight * power for weight, power in zip(weights, powers, strict=True)])
+
+
+def _exact(expr: syntax.Expr, known: Environment) -> Fraction:
+    found = evaluate(expr, known)
+    if not isinstance(found, Fraction):
+        hint = "as in proportional(exp(x[1] * x[2]) * (1 + x[3]))"
+        raise Failure("PS0406", expr.span, "a potential is an exact number at all values", help=hint)
+    return found
+
+
+def _potentials(expr: syntax.Expr, sign: int) -> Iterator[tuple[syntax.Expr, int]]:
+    """The factors of a product, with -1 for those that it is divided by."""
+    match expr:
+        case syntax.Binary(op="*" | "/"):
+            yield from _potentials(expr.left, sign)
+            yield from _potentials(expr.right, sign if expr.op == "*" else -sign)
+        case _:
+            yield expr, sign
 
 
 def fits(model: DataModel, environment: Environment) -> None:
@@ -204,6 +258,8 @@ def joint_law(model: DataModel, lists: Sequence[Sequence[Value]], environment: E
 
     Raises: as `law_of`.
     """
+    if model.distribution == "proportional":
+        return _proportional(model, list(product(*lists)), environment)
     if model.distribution == "categorical":
         weights = evaluate(_plain(model.arguments[0], model.span), environment)
         sizes = tuple(len(values) for values in lists)
@@ -395,6 +451,7 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "binomial": Distribution((2,), _binomial),
     "bernoulli": Distribution((1,), _bernoulli),
     "categorical": Distribution((1,), _categorical, of_values=True),
+    "proportional": Distribution((1,), of_values=True),
     "multinomial": Distribution((2,)),
     "dirichlet": Distribution((1,)),
     "empirical": Distribution((1,), _empirical, of_values=True),

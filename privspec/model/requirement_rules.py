@@ -39,6 +39,7 @@ from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest, suggestion
 from privspec.model.requirements import Chain, Requirement
 from privspec.model.scope import Scope
+from privspec.model.spaces import is_finite
 from privspec.model.values import Value, readable, show
 
 LARGE_EPSILON = 10
@@ -103,12 +104,17 @@ class RequirementReader:
     chains: Mapping[str, Chain] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     """Inputs whose laws do not fit, which is told."""
+    modelled: frozenset[str] = frozenset()
+    """Names that have a law."""
+    behind: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of each computed value, the inputs that it is computed from."""
 
     def requirement(self, line: syntax.Requirement) -> Requirement | None:
         """One privacy requirement; None after a complaint."""
         clauses = sort_clauses(line.clauses, self.report)
         outputs = self.names(line.subjects, "output", "PS0301")
-        wrt = self.names(line.wrt, "input", "PS0302")
+        secret = self._secret(line, clauses)
+        wrt = self.behind[secret] if secret else self.names(line.wrt, "input", "PS0302")
         metric = self._distance(line, clauses, wrt)
         measure = self._measure(line, metric or Metric(""))
         relation, default = self._neighbours(line, clauses, wrt)
@@ -121,7 +127,7 @@ class RequirementReader:
         if clauses.apart is not None and relation is not None:
             relation = self._spaced(clauses.apart, relation, wrt)
         if clauses.model is not None:
-            relation, default = self._given_the_model(line, clauses.model, relation, wrt), False
+            relation, default = self._given_the_model(line, clauses, relation, wrt, secret), False
         else:
             self._warn_of_correlations(line, wrt)
         self._warn_of_units(line, relation, wrt)
@@ -404,15 +410,31 @@ class RequirementReader:
     def _given_the_model(
         self,
         line: syntax.Requirement,
-        clause: syntax.GivenTheModel,
+        clauses: Clauses,
         relation: nb.NeighbourRelation | None,
         wrt: tuple[str, ...],
+        secret: str,
     ) -> nb.NeighbourRelation | None:
-        """The relation of a line that counts on the law of a sequence; None after a complaint."""
-        without = [name for name in wrt if name not in self.chains]
+        """The relation of a line that counts on the law of its inputs; None after a complaint."""
+        clause = clauses.model
+        assert clause is not None
+        without = [name for name in wrt if name not in self.chains and not (self.finite and name in self.modelled)]
         if relation is None or not wrt or any(name in self.unread for name in without):
             return None
-        if without:
+        if without and self.finite:
+            hint = f"add a law under background, such as {without[0]} ~ uniform"
+            self.report.error("PS0340", clause.span, f"no model says how {without[0]} is drawn", help=hint)
+        elif secret and (clauses.unit is not None or not self.finite):
+            text = f"{secret} is hidden as it is, from a result of finitely many values"
+            hint = f"write O is {PURE.name} wrt {secret}, given the model, with outputs such as O in 0..10"
+            self.report.error("PS0340", clause.span, text, help=hint)
+        elif self.finite:
+            if not relation.adding and relation.group == 1 and not isinstance(relation, nb.ReplacingOneOf):
+                return nb.GivenTheModel(inner=nb.ReplacingEverything() if secret else relation, secret=secret)
+            hint = f"write O is {PURE.name} wrt {wrt[0]}, replacing one entry, given the model"
+            text = "a line that counts on the model is about one unit, which is replaced"
+            self.report.error("PS0340", clause.span, text, help=hint)
+        elif without:
             name = without[0]
             hint = f"add under background {name}[1] ~ categorical(w) and {name}[i] ~ categorical(step[{name}[i-1]])"
             message = f"no model says how the entries of {name} depend on one another"
@@ -424,6 +446,19 @@ class RequirementReader:
         else:
             return nb.GivenTheModel()
         return None
+
+    def _secret(self, line: syntax.Requirement, clauses: Clauses) -> str:
+        """The computed value that a line hides which counts on the model; empty where it names inputs."""
+        match line.wrt:
+            case syntax.Refs(items=(syntax.Ref(attribute=None, indices=(), name=name),)) if clauses.model is not None:
+                return name if self.behind.get(name) else ""
+        return ""
+
+    @property
+    def finite(self) -> bool:
+        """Whether all inputs and outputs have finitely many values."""
+        held = [self.domains.get(name) for name in self.scope.of("input", "output")]
+        return all(domain is not None and is_finite(domain) for domain in held)
 
     def _warn_of_units(
         self, line: syntax.Requirement, relation: nb.NeighbourRelation | None, wrt: tuple[str, ...]

@@ -11,7 +11,7 @@ from privspec.core.spans import Span
 from privspec.kernel.trust import PARTS, TrustModel
 from privspec.language import syntax
 from privspec.model.measures import AskedMeasure
-from privspec.model.neighbours import NeighbourRelation
+from privspec.model.neighbours import GivenTheModel, NeighbourRelation
 from privspec.model.values import Value
 
 
@@ -125,6 +125,12 @@ class Requirement:
     text: str
     unit_by_default: bool = False
     written: str = ""
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """The inputs of which it hides a unit; none where it hides a value that is computed from them."""
+        hides_computed = isinstance(self.neighbours, GivenTheModel) and self.neighbours.secret
+        return () if hides_computed else self.wrt
 
     def describe(self) -> str:
         """In one line, with the unit and the observer spelt out."""

@@ -22,6 +22,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.library import function_of
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
+    GivenTheModel,
     Indices,
     NeighbourRelation,
     ReplacingEntry,
@@ -77,17 +78,22 @@ def order_matters(model: Model, name: str) -> bool:
     """Whether anything looks at the order of the records of an input.
 
     `f(name)` and `f(e for voter)` do not where f is symmetric and e uses only `name[voter]` of what belongs to the
-    voter. Distances look at it, and so do joint laws, a line about all that one person holds in several inputs, and
-    figures of people's own.
+    voter. Distances look at it, and so do joint laws and those of entries, a line that counts on the model or is about
+    all that one person holds in several inputs, and figures of people's own.
     """
     if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
         return True
-    if any(name in data.joint for data in model.models):
+    if any(chain.subject == name for chain in model.chains):
         return True
+    for data in model.models:
+        used = {*data.subjects, *(used for argument in data.arguments for used in names_used(argument))}
+        if name in used and (data.joint or data.distribution == "proportional" or len(used & {*model.nodes}) > 1):
+            return True
     for line in (*model.requirements, *model.fairness):
         if isinstance(line, Requirement) and name in line.wrt:
             joined = isinstance(line.neighbours, ReplacingVoter | ReplacingOneOf) and len(line.wrt) > 1
-            if joined or takes_distance(line) or isinstance(line.measure, Personalised):
+            given = isinstance(line.neighbours, GivenTheModel)
+            if joined or given or takes_distance(line) or isinstance(line.measure, Personalised):
                 return True
     fair = (getattr(line, side, None) for line in model.fairness for side in ("of", "given"))
     looks = _Looks(model, name, model.nodes[name].index)
@@ -253,7 +259,7 @@ class Listed:
 
     def alike(self, relation: NeighbourRelation, count: int) -> Indices:
         """Sets of values (K, s): every two of a set differ in up to `count` units, and any two that do are in one."""
-        units = self._units(relation)
+        units = self.units(relation)
         if not count:
             return np.arange(self.size)[:, None]
         if count >= len(units):
@@ -263,14 +269,14 @@ class Listed:
 
     def of_units(self, relation: NeighbourRelation, chosen: Sequence[int]) -> Indices:
         """Sets of values (K, s) that differ in these units alone."""
-        units = self._units(relation)
+        units = self.units(relation)
         if not units:
             return np.arange(self.size)[None]
         places = np.arange(self.size).reshape(units)
         last = np.moveaxis(places, chosen, range(-len(chosen), 0))
         return last.reshape(-1, prod(units[i] for i in chosen))
 
-    def _units(self, relation: NeighbourRelation) -> list[int]:
+    def units(self, relation: NeighbourRelation) -> list[int]:
         """Sizes of the units that a relation replaces one at a time; none if it replaces the whole value."""
         domain = self.domain
         if isinstance(relation, ReplacingEverything) or not isinstance(domain, Power) or self.size == 1:

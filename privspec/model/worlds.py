@@ -28,11 +28,18 @@ from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.walk import reached
 from privspec.model.distances import distances, takes_distance
-from privspec.model.domains import Power, Table
-from privspec.model.evaluate import Environment
+from privspec.model.domains import Table
 from privspec.model.graph import Model
+from privspec.model.joint_laws import input_law, laws_given, modelled, parents, partners, world_law
 from privspec.model.measures import Personalised
-from privspec.model.neighbours import Indices, NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
+from privspec.model.neighbours import (
+    GivenTheModel,
+    Indices,
+    NeighbourRelation,
+    ReplacingEverything,
+    ReplacingOneOf,
+    ReplacingVoter,
+)
 from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law, fits, joint_law, law_of, short
 from privspec.model.reports import Failure
@@ -50,12 +57,14 @@ class Neighbours:
     """The rows that a requirement compares: every two of a clique, and the pairs `joined` (K, 3) as a < b and a level.
 
     `squares` are the squared distances of the levels, exactly; none where the line takes no distance. Both ways count.
+    Where a line counts on the model it compares `laws` of rows in place of rows.
     """
 
     rows: int
     cliques: tuple[tuple[int, ...], ...]
     joined: NDArray[np.intp]
     squares: tuple[Fraction, ...] = ()
+    laws: tuple[Law, ...] = ()
 
     @cached_property
     def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -98,6 +107,9 @@ class Adjacency:
         Raises: Failure PS0515 if there are too many, PS0516 if the number of records changes.
         """
         count = max(self.world_rows, default=-1) + 1
+        if isinstance(requirement.neighbours, GivenTheModel):
+            laws, alike = laws_given(self.model, self.spaces, self.world_rows, requirement)
+            return Neighbours(len(laws), alike, np.zeros((0, 3), dtype=np.intp), laws=laws)
         if takes_distance(requirement):
             return self._measured(requirement, count)
         if isinstance(requirement.measure, Personalised):
@@ -246,10 +258,6 @@ def inputs_compared(model: Model, requirement: Requirement) -> int:
     return prod(model.nodes[name].value_count or 1 for name in requirement.wrt)
 
 
-LAWS_LISTED = 2**16
-"""Joint values of the largest joint law."""
-
-
 def row_law(
     model: Model,
     of: tuple[str, ...],
@@ -266,58 +274,15 @@ def row_law(
         if len(of) != 1:
             raise Failure("PS0514", known[own[0]].span, f"{own[0]} has a law, but the loss looks at other values too")
         return law_of(known[own[0]], [row[0] for row in rows], public)
-    if any(name not in known for name in inputs):
+    if any(name not in modelled(model) for name in inputs):
         return None
     masses = world_law(model, spaces)
+    if masses is None:
+        return None
     total = [Fraction(0)] * len(rows)
     for row, mass in zip(world_rows, masses, strict=True):
         total[row] += mass
-    return short(tuple(total), known[inputs[0]].span if inputs else model.spec.span)
-
-
-def world_law(model: Model, spaces: Sequence[Space]) -> Sequence[Fraction]:
-    """Probabilities of all joint values of inputs that have models: those without a common one are independent.
-
-    Raises: as `priors.law_of`.
-    """
-    public = environment(model)
-    sizes = [s.size for s in spaces]
-    place = {s.node.name: i for i, s in enumerate(spaces)}
-    masses = np.array([Fraction(1)] * prod(sizes), dtype=object).reshape(sizes)
-    for data in model.models:
-        axes = [place[name] for name in data.subjects if name in place]
-        if not axes:
-            continue
-        own = [spaces[axis] for axis in axes]
-        law = _common_law(data, own, public) if data.joint else np.array(_input_law(own[0], data, public), dtype=object)
-        shape = [n if i in axes else 1 for i, n in enumerate(sizes)]
-        masses = masses * law.transpose(np.argsort(axes)).reshape(shape)
-    found: list[Fraction] = masses.ravel().tolist()
-    return found
-
-
-def _common_law(data: DataModel, spaces: Sequence[Space], public: Environment) -> NDArray[np.object_]:
-    """A joint law as an array with an axis for each subject."""
-    sizes = [s.size for s in spaces]
-    if prod(sizes) > LAWS_LISTED:
-        raise Failure("PS0515", data.span, f"a joint law has up to {LAWS_LISTED:,} values")
-    law = joint_law(data, [s.values for s in spaces], public)
-    found: NDArray[np.object_] = np.array(law, dtype=object).reshape(sizes)
-    return found
-
-
-def _input_law(space: Space, model: DataModel, public: Environment) -> Law:
-    """The law of an input's listed values; of one record where counts are held or the law is one of records."""
-    if isinstance(space, Counted):
-        return space.weights(law_of(model, tuple(space.all_values), public))
-    try:
-        return law_of(model, space.values, public)
-    except Failure:
-        if not isinstance(space.domain, Power):
-            raise
-        each = law_of(model, tuple(as_value(e) for e in space.domain.base.elements()), public)
-        places = prod(space.domain.exponents)
-        return tuple(prod(masses, start=Fraction(1)) for masses in product(each, repeat=places))
+    return short(tuple(total), known[inputs[0]].span if inputs and inputs[0] in known else model.spec.span)
 
 
 def _check_law(model: Model, data: DataModel) -> None:
@@ -327,6 +292,12 @@ def _check_law(model: Model, data: DataModel) -> None:
     Raises: as `priors.law_of`.
     """
     public = environment(model)
+    if parents(model, data):
+        inputs = _inputs_behind(model, data.subjects)
+        spaces = [space_of(model, model.nodes[name]) for name in inputs]
+        if set(inputs) <= modelled(model) and prod(space.size for space in spaces) <= LAWS_CHECKED:
+            world_law(model, spaces)
+        return
     fits(data, public)
     table, _, column = data.subject.partition(".")
     nodes = [model.nodes[name] for name in data.subjects if name in model.nodes]
@@ -340,7 +311,7 @@ def _check_law(model: Model, data: DataModel) -> None:
         law_of(data, tuple(as_value(e) for e in domain.elements()), public)
     spaces = [space_of(model, node) for node in nodes if node.index is None]
     if spaces and 0 < prod(space.size for space in spaces) <= LAWS_CHECKED:
-        _ = _common_law(data, spaces, public) if data.joint else _input_law(spaces[0], data, public)
+        _ = joint_law(data, [s.values for s in spaces], public) if data.joint else input_law(spaces[0], data, public)
 
 
 LAWS_CHECKED = 2**12
@@ -444,14 +415,15 @@ def worlds(model: Model) -> Worlds:
     nothing looks at the data.
     """
     seen = looked_at(model)
-    modelled = {name for m in model.models for name in m.subjects}
-    inputs = _inputs_behind(model, seen)
+    hidden = [name for line in model.requirements if isinstance(line.neighbours, GivenTheModel) for name in line.wrt]
+    known = {name for m in model.models for name in m.subjects}
+    inputs = _inputs_behind(model, (*seen, *hidden))
     if not inputs:
         message = "no line looks at the data, so that the best answer is the same whatever they are"
         raise Failure("PS0511", model.loss_span, message, help="compare an output with an input, as in E[ (z - x)^2 ]")
     spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
     size = prod(s.size for s in spaces)
-    own_model = any(name in modelled and name not in inputs for name in seen)
+    own_model = any(name in known and name not in inputs for name in seen)
     if size > WORLD_LIMIT:
         big = max(spaces, key=lambda s: s.size)
         message = f"the inputs take {size:,} values together; tables are found for up to {WORLD_LIMIT:,}"
@@ -475,8 +447,8 @@ def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     The best mechanism may look at what tells something of a value. Inputs that are independent of it tell nothing:
     averaging over them keeps the loss and every requirement.
     """
-    partners = {name: data.joint for data in model.models for name in data.joint}
-    found = reached(names, lambda name: (*partners.get(name, ()), *model.uses(name)))
+    others = partners(model)
+    found = reached(names, lambda name: (*others.get(name, ()), *model.uses(name)))
     return tuple(node.name for node in model.inputs if node.name in found)
 
 

@@ -344,7 +344,9 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "proved", note="tables")
     if mechanism["prior"] is not None:
         text = "The data model serves the expected loss only: the guarantees hold for all data."
-        yield _said(text, "proved", note="tables")
+        if not any(isinstance(one.neighbours, GivenTheModel) for one in model.requirements):
+            yield _said(text, "proved", note="tables")
+    yield from _counted_on(model)
     for requirement, guarantee in zip(model.requirements, plan["guarantees"], strict=True):
         measure = requirement.measure
         if measure.of.each_output and "delta" in guarantee["achieved"]:
@@ -357,6 +359,19 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
                 f"at most {guarantee['achieved']['delta']}."
             )
             yield _said(text, "proved", note="tables")
+
+
+def _counted_on(model: Model) -> Iterator[Assumption]:
+    """Lines that count on the model of the data, by the lines that declare it."""
+    declared = {one.line for one in model.models} | {line for chain in model.chains for line, _ in chain.lines}
+    where = f"line{'s' if len(declared) > 1 else ''} {listing([*map(str, sorted(declared))])}"
+    for requirement in model.requirements:
+        if isinstance(requirement.neighbours, GivenTheModel):
+            text = (
+                f"Line {requirement.line} counts on the model of the data in {where}. "
+                "Nothing checks it against data; if it is wrong, this line may not hold."
+            )
+            yield _said(text, "assumed", line=min(declared))
 
 
 def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:

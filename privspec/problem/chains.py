@@ -26,6 +26,7 @@ from privspec.model.graph import Model, once
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
 from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Chain
+from privspec.model.spaces import finite
 from privspec.model.targets import call_of
 from privspec.model.values import Value, show
 from privspec.problem.linear import numbers_of
@@ -78,7 +79,7 @@ def _laws(states: tuple[str, ...], chances: Grid) -> Iterator[str]:
 
 def reads(model: Model) -> bool:
     """Whether a line counts on the law of a sequence."""
-    return any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
+    return not finite(model) and any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
 
 
 def chain_of(model: Model) -> Chain:

@@ -52,6 +52,7 @@ from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
 from privspec.model.neighbours import (
     Asserted,
+    GivenTheModel,
     InputBlock,
     NeighbourRelation,
     ReplacingOneOf,
@@ -112,7 +113,7 @@ def views_of(model: Model) -> tuple[View, ...]:
     found: list[View] = []
     for look in looks(model):
         seen = tuple(name for name in look.observer.outputs if name in model.nodes)
-        named = [set(model.exposed(line)) for line in model.requirements if look.input in line.wrt]
+        named = [set(model.exposed(line)) for line in model.requirements if look.input in line.bounded]
         if not seen or any(set(seen) <= outputs for outputs in named):
             continue
         found.extend(
@@ -289,6 +290,8 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None
     kind = "party" if party is not None else "person" if relation.by_id else relation.unit
+    if isinstance(relation, GivenTheModel) and relation != GivenTheModel():
+        kind = "value given the model"
     return (Unit(kind, inputs, relation.adding, relation.group, party, None, exactly=False),)
 
 

@@ -52,11 +52,13 @@ def _words(table: Table) -> Iterator[str]:
     for name in table.counted:
         yield f"Of {name} it counts how often each value stands in it, and not where."
     if table.prior is not None:
-        yield f"Losses average over a law of the {rows} rows, which no guarantee rests on."
+        rests = "" if any(one.laws is not None for one in table.compared) else ", which no guarantee rests on"
+        yield f"Losses average over a law of the {rows} rows{rests}."
     for number, one in enumerate(table.compared, 1):
         pairs = sum(len(clique) * (len(clique) - 1) // 2 for clique in one.cliques) + one.pairs.shape[0]
         apart = f", at {len(one.squares)} different distances" if len(one.squares) > 1 else ""
-        yield f"Requirement {number} compares {pairs} pairs of rows{apart}."
+        what = "rows" if one.laws is None else f"{len(one.laws.rows)} laws of rows, given what it hides"
+        yield f"Requirement {number} compares {pairs} pairs of {what}{apart}."
     yield f"The loss is {_amount_words(table.loss, estimated=table.estimates is not None)}."
     for condition in table.conditions:
         yield f"Line {condition.line} holds at every row: {condition.text}."

@@ -8,11 +8,14 @@ from fractions import Fraction
 from privspec.core.diagnostics import SpecError
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.tables_forms import Amount, Rounds
 from privspec.kernel.trust import CURATOR
 from privspec.kernel.writing import exact_grid
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
+from privspec.model.measures import Personalised
+from privspec.model.neighbours import GivenTheModel
 from privspec.model.reports import Failure, Unsupported, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
@@ -131,7 +134,10 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
             help=STRICTER,
         )
     pairs = Grid((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
-    return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))
+    shares = [share for law in found.laws for share in law]
+    laws = exact_grid(shares, (len(found.laws), len(space.rows))) if found.laws else None
+    inputs = inputs_compared(space.model, requirement)
+    return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs, laws)
 
 
 def _rounds(model: Model) -> Rounds | None:
@@ -171,11 +177,18 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
             yield span, "places for noise on finite domains", "the table says how outputs are drawn: leave the line out"
     yield from without_amounts(model)
     for requirement in model.requirements:
+        given, asked = isinstance(requirement.neighbours, GivenTheModel), requirement.measure.of
+        plain = set(asked.figures) <= {"epsilon", "delta"} and not asked.each_output
+        plain = plain and not asked.by_distance and not isinstance(requirement.measure, Personalised)
+        if given and not plain:
+            text = f"{requirement.measure.describe()} {GIVEN}"
+            yield requirement.span, text, f"write {PURE.name} or {APPROXIMATE.name}"
         epsilon = requirement.measure.amounts.get("epsilon")
         if epsilon is not None and epsilon > LARGEST_EPSILON and not requirement.measure.of.by_distance:
             yield requirement.span, f"a requirement as weak as {requirement.measure.describe()}", STRICTER
 
 
 STRICTER = f"it protects nothing: ask for an epsilon of at most {LARGEST_EPSILON}"
+GIVEN = "where a line counts on the model"
 UNSEEN = "with functions that it cannot see into"
 NOISE_ADDED = "what a function gives is used where noise is added to it: leave out the domain of the output"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privspec.kernel.trust import CURATOR, NORMS, PARTS
-from privspec.model.neighbours import plural
+from privspec.model.neighbours import AGAINST, plural
 from privspec.model.values import show
 from privspec.registry import FAMILIES
 
@@ -118,15 +118,20 @@ def obligation_words(obligation: Obligation) -> str:
     seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
     covered = f"Line {obligation.line} covers {seen}, as seen by {who}"
     asked = f"{'it satisfies' if len(obligation.seen) == 1 else 'they satisfy'} {measure_words(obligation.measure)}"
-    if any(unit.kind == GIVEN for unit in obligation.units):
+    if any(unit.kind == OF_ENTRY for unit in obligation.units):
         return (
             f"{covered}. For any two values that one entry of {_listed(obligation.wrt)} may have, all other entries "
             f"drawn from the model given that one, {asked}."
         )
+    if any(unit.kind == OF_ANY for unit in obligation.units):
+        hidden, inputs = obligation.neighbours.partition(AGAINST)[0], _listed(obligation.wrt)
+        hidden = inputs if hidden == "all of it" else f"{inputs} of {hidden}" if hidden.startswith("one ") else hidden
+        text = f"For any two values of positive probability of {hidden}, all data drawn from the model given the value"
+        return f"{covered}. {text}, {asked}."
     return f"{covered}. If {units}, and nothing else does, {asked}."
 
 
-GIVEN = "entry given the model"
+OF_ENTRY, OF_ANY = "entry given the model", "value given the model"
 
 
 def unit_words(unit: Unit) -> str:

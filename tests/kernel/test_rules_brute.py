@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -462,6 +462,35 @@ def hockey_stick(p: dict[Any, Fraction], q: dict[Any, Fraction], epsilon: Fracti
 
 EPSILONS = st.sampled_from([F(0), F(1, 3), F(1), F(2)])
 SEEN = st.sampled_from([frozenset({"t0"}), frozenset({"t0", "t1"})])
+
+
+@EXAMPLES
+def test_laws_of_rows_let_through_no_more(examples: int) -> None:
+    """Which row it is, is drawn first: by hand, one law after another."""
+
+    def holds(drawn: tuple[Table, list[list[int]], Fraction]) -> None:
+        term, shares, epsilon = drawn
+        laws = tuple((*own[: len(term.rows) - 1], 60 - sum(own[: len(term.rows) - 1])) for own in shares)
+        seen = frozenset({"t0"})
+        found = derive(term, seen, Rows((), (tuple(range(len(laws))),), laws))
+        mixed = list[dict[Any, Fraction]]()
+        for law in laws:
+            mixed.append({})
+            for row, share in enumerate(law):
+                for shown, chance in law_of(term, row, seen).items():
+                    mixed[-1][shown] = mixed[-1].get(shown, F(0)) + F(share, 60) * chance
+        worst = max(hockey_stick(mixed[a], mixed[b], epsilon) for a, b in permutations(range(len(laws)), 2))
+        assert float(found.loss.delta_up(epsilon)) == pytest.approx(worst, abs=1e-12)
+
+    shares = st.lists(st.lists(st.integers(0, 30), min_size=2, max_size=2), min_size=2, max_size=3)
+    tried(examples, holds, st.tuples(tables(), shares, EPSILONS))
+
+
+@pytest.mark.parametrize("laws", [((1, 1), (2, 1)), ((1, 1, 0), (2, 0, 0)), ((-1, 3), (1, 1)), ((0, 0), (0, 0))])
+def test_what_is_no_law_of_rows_is_refused(laws: tuple[tuple[int, ...], ...]) -> None:
+    term = Table(((1, 3), (2, 2)), 4, (("O", (0, 1)),))
+    with pytest.raises(Refused, match="no laws of rows"):
+        derive(term, frozenset({"O"}), Rows(((0, 1),), (), laws))
 
 
 @EXAMPLES

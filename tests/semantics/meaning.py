@@ -383,7 +383,19 @@ class Meaning:
 
     def likelihood(self, line: syntax.Relation, world: World) -> Fraction:
         """Of the input that a model is of; records and parties are independent of each other."""
+        call = line.right if isinstance(line.right, syntax.Call) else None
+        if isinstance(line.left, syntax.TupleOf) or (call and call.function == "proportional"):
+            names = [one.id for one in line.left.items] if isinstance(line.left, syntax.TupleOf) else [line.left.id]
+            values = list(product(*(self.held(name, False) for name in names)))
+            own, (argument,) = tuple(world[name] for name in names), call.arguments
+            if call.function == "proportional":
+                weights = [self.value(argument, dict(zip(names, one, strict=True))) for one in values]
+            else:
+                weights = flat(self.value(argument, self.public))
+            return weights[values.index(own)] / sum(weights)
         name = line.left.id
+        if isinstance(call and call.arguments[0], syntax.Index):
+            return self.given(name, call.arguments[0], world)
         domain, items = self.variables[name].domain, [world[name]]
         if isinstance(domain, syntax.Power) or self.party(name):
             domain, items = domain.base if isinstance(domain, syntax.Power) else domain, world[name]
@@ -392,6 +404,27 @@ class Meaning:
         if isinstance(line.right, syntax.Call) and line.right.function == "categorical":
             weights = flat(self.value(line.right.arguments[0], self.public))
         return prod((weights[values.index(item)] / sum(weights) for item in items), start=Fraction(1))
+
+    def given(self, name: str, weights: syntax.Index, world: World) -> Fraction:
+        """Of an input that is drawn given others: they stand in a table of weights as the manieth of their values."""
+        law = self.value(weights.base, self.public)
+        for other in weights.indices:
+            law = law[self.held(other.id, False).index(world[other.id])]
+        return law[self.held(name, False).index(world[name])] / sum(law)
+
+    def hidden(self, line: syntax.Requirement) -> list[Callable[[World], Any]]:
+        """What a line hides that counts on the model, one thing after another, as functions of a world."""
+        names, kinds = self.names(line.wrt), self.units(line)[0] if line.wrt.items[0].name in self.inputs else {}
+        if not kinds:
+            return [lambda world: self.named(names[0], world)]
+        if "everything" in kinds:
+            return [lambda world: tuple(world[name] for name in names)]
+        ((kind, wrt),) = kinds.items()
+        if kind == "voter":
+            people = range(len(self.people("voter")))
+            return [lambda world, i=i: tuple(world[name][i] for name in wrt) for i in people]
+        places = [(name, i) for name in wrt for i in range(len(flat(self.held(name, False)[0])))]
+        return [lambda world, name=name, i=i: flat(world[name])[i] for name, i in places]
 
     def mean(self, body: syntax.Expr, world: World, law: Law) -> Fraction:
         """The average over noise in one world; the total variation of an output's law from that of a drawn winner."""

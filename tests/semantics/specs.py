@@ -62,6 +62,36 @@ def finite(dice: Random) -> str:
     return "\n".join(lines) + "\n"
 
 
+def modelled(dice: Random) -> str:
+    """A spec whose lines count on a law of all its data."""
+    sizes = {"x": dice.choice([("{a, b}", 2), ("0..2", 3)]), "y": dice.choice([("0..1", 2), ("{u, v, w}", 3)])}
+    (one, n), (other, m) = sizes.values()
+
+    def weights() -> list[int]:
+        return [dice.choice([0, 1, 2, 3]) for _ in range(m - 1)] + [1]
+
+    laws = [
+        f"(x, y) ~ categorical({[weights() for _ in range(n)]})",
+        f"x ~ categorical({[1, 3, 2][:n]})\n  y ~ categorical(t[x])",
+        "y ~ uniform\n  x ~ categorical(u[y])",
+        f"x ~ uniform\n  y ~ categorical({[1, 3, 2][:m]})",
+    ]
+    lines = [f"parameters:\n  t = {[weights() for _ in range(n)]}", f"  u = {[[1, 2, 1][:n] for _ in range(m)]}"]
+    if dice.random() < 0.4:
+        law = dice.choice(["uniform", "proportional(1 + 2 * q[1] * q[2])", "proportional((q[1] + 1) / (q[2] + 2))"])
+        lines += ["variables:", "  input q in (0..1)^3", "  intermediate s", "  output z in 0..2", "background:"]
+        lines += [f"  q ~ {law}", f"  s = {dice.choice(['sum(q)', 'q[1] + q[2]', 'at_least(sum(q), 2)'])}"]
+        wrt = ["q", "q, replacing one entry", "q, replacing everything", "s"]
+        target = dice.choice(["s", "q[1]"])
+    else:
+        lines += ["variables:", f"  input x in {one}", f"  input y in {other}", "  output z in 0..2"]
+        lines += ["background:", f"  {dice.choice(laws)}"]
+        wrt, target = ["x", "y", "(x, y)"], "1"
+        target = next((name for name, (domain, _) in sizes.items() if ".." in domain), "1")
+    every = [f"  z is 1-DP wrt {dice.choice(wrt)}, given the model" for _ in range(dice.randint(1, 2))]
+    return "\n".join([*lines, f"loss: E[ (z - {target})^2 ]", "privacy:", *every]) + "\n"
+
+
 def names(dice: Random, known: list[str]) -> str:
     return f"({', '.join(known)})" if len(known) > 1 and dice.random() < 0.5 else dice.choice(known)
 

@@ -18,6 +18,7 @@ from privspec.core.spans import Source
 from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Part
 from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.core.tables import Compared
 from privspec.kernel.tables_forms import Amount, Variation
 from privspec.kernel.voting import Vote
 from privspec.language import syntax
@@ -44,12 +45,13 @@ def agree(text: str) -> None:
         reject()
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
         assert set(obligation.seen) == meaning.seen(line)
-        assert (obligation.outputs, obligation.wrt) == (meaning.names(line.subjects), meaning.names(line.wrt))
+        assert obligation.outputs == meaning.names(line.subjects)
+        assert obligation.wrt == meaning.names(line.wrt) or not set(meaning.names(line.wrt)) <= {*meaning.inputs}
     (block,) = problem.blocks
     {Table: table, Linear: linear, Vote: votes}[type(block)](meaning, problem, block)
 
 
-@pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
+@pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes, specs.modelled])
 @pytest.mark.parametrize("count", [20, pytest.param(3000, marks=pytest.mark.slow)])
 def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str], count: int) -> None:
     settings(max_examples=count)(given(st.randoms(use_true_random=False).map(kind))(agree))()
@@ -83,6 +85,9 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
         assert prior == dict(enumerate(block.prior.values()))
     assert amount(block, block.loss, drawn) == meaning.loss(law)
     for line, compared in zip(meaning.spec.privacy, block.compared, strict=True):
+        if any(isinstance(clause, syntax.GivenTheModel) for clause in line.clauses):
+            given_the_model(meaning, line, compared, worlds)
+            continue
         expected: dict[tuple[int, int], Fraction] = {}
         for a, b, square in meaning.compared(line):
             pair = numbers[row_of(meaning, block, a)], numbers[row_of(meaning, block, b)]
@@ -104,6 +109,23 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
         assert amount(block, target.amount, drawn) - target.limit == excess
     for i, fair in enumerate(meaning.spec.fairness):
         assert unfairness(block, i, drawn) == meaning.unfairness(fair, law), fair
+
+
+def given_the_model(
+    meaning: Meaning, line: syntax.Requirement, compared: Compared, worlds: list[tuple[World, int]]
+) -> None:
+    """Laws of rows, given any two values of positive probability of what a line hides, are what is compared."""
+    expected: set[tuple[Any, Any]] = set()
+    for hidden in meaning.hidden(line):
+        laws: dict[Any, dict[int, Fraction]] = {}
+        for world, row in worlds:
+            law, chance = laws.setdefault(hidden(world), {}), meaning.chance(world)
+            law.update({row: law.get(row, ZERO) + chance} if chance else {})
+        listed = [{row: p / sum(law.values()) for row, p in law.items()} for law in laws.values() if law]
+        frozen = [tuple(sorted(law.items())) for law in listed]
+        expected |= {(a, b) for a in frozen for b in frozen if a != b}
+    found = [tuple(sorted(one.items())) for one in compared.mixtures(len(worlds))]
+    assert {(found[a], found[b]) for some in compared.cliques for a in some for b in some if a != b} == expected
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 from privspec.families.decision import Infeasible, conflict_line, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.system import (
@@ -60,7 +60,7 @@ def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None
     costs = [] if loss.average is None else [loss.average]
     costs += [worst.costs for worst in loss.worst]
     apart = (*loss.variations, *(one for worst in loss.worst for one in worst.variations))
-    if not apart or system.stated or any(any(cost.entries) for cost in costs):
+    if not apart or system.stated or system.mixtures or any(any(cost.entries) for cost in costs):
         return None
     values, laws = apart[0].values, laws_of(apart[0])
     if len(set(values)) < len(values) or any(sum(law) != 1 for law in laws):
@@ -116,8 +116,9 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
         if isinstance(part, CurveDual):
             supports += [[index, *one.rows, one.level, one.multiplier, one.at.tolist()] for one in part.supports]
             continue
-        for at, value in _pairs(part, block):
-            pairs[index, *at] += value
+        start = system.requested[index].first
+        for (a, b, seen), value in _pairs(part, block):
+            pairs[index, a - start, b - start, seen] += value
     first = len(table.compared)
     for (k, lied, row, chosen), value in _of(values, "lie"):
         for a in (a for a in range(table.manipulation[k].alternatives) if chosen >> a & 1):
@@ -155,7 +156,7 @@ def _tangent(
     rows = system.shape[0]
     worst: list[list[float]] = []
     for k in range(len(amount.worst)):
-        found = weights if weights is not None else np.array([values[("worst", k, r)][0] for r in range(rows)])
+        found = weights[:rows] if weights is not None else np.array([values[("worst", k, r)][0] for r in range(rows)])
         positive = np.maximum(np.asarray(found, dtype=float), 0.0)
         worst.append((positive if positive.any() else np.ones(rows)).tolist())
     shares = []
@@ -212,10 +213,11 @@ class SolvedTable(ABC):
         rows, columns = self.system.shape
         return f"table of {rows} x {columns} probabilities"
 
-    @property
+    @cached_property
     def exact(self) -> ExactTable:
-        """The table."""
-        return self.solution.exact
+        """The table, without the rows of the program that are mixtures of its own."""
+        found = self.solution.exact
+        return replace(found, numerators=found.numerators[: self.system.shape[0]])
 
     @property
     def rounded_loss(self) -> float:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property, singledispatch
-from itertools import product
+from itertools import permutations, product
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, replace
-from privspec.core.rounding import log_up
+from privspec.core.rounding import exp_down, log_up
 from privspec.execute import family
 from privspec.execute.ballots import Form, holds_ballots, read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
@@ -28,9 +28,10 @@ from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, at
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
-from privspec.kernel.measures import BY_PERSON, named
+from privspec.kernel.measures import APPROXIMATE, BY_PERSON, PURE, named
 from privspec.kernel.trust import KINDS
 from privspec.model.domains import Rankings
+from privspec.model.neighbours import GIVEN, GivenTheModel, ReplacingEverything
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
 from privspec.model.spaces import order_matters
@@ -477,6 +478,27 @@ class TableExposure(family.Exposure):
     def rounds(self) -> family.Rounds | None:
         return family.Rounds.of_plan(self.plan)
 
+    def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
+        """For a line that counts on the model, what holds of any two rows whatever the model.
+
+        Guarantees given a model do not add up over releases; these do: an epsilon, or the delta at that of the line.
+        """
+        if not str(guarantee["neighbours"]).endswith(GIVEN):
+            return guarantee
+        rows = [[Fraction(n, one.total) for n in one.weights] for one in TableLaw.of_plan(self.plan).laws]
+        columns = list(zip(*rows, strict=True))
+        kept = {key: value for key, value in guarantee.items() if key not in ("delta", "achieved", "epsilon")}
+        wrt = [str(one["name"]) for one in self.plan["problem"]["data"]]
+        kept |= {"neighbours": ReplacingEverything().describe(), "wrt": wrt}
+        if all(min(column) or not max(column) for column in columns):
+            epsilon = str(log_up(max(max(column) / min(column) for column in columns if max(column))))
+            return kept | {"measure": PURE.name, "epsilon": epsilon, "achieved": {"epsilon": epsilon}}
+        epsilon, least = str(guarantee["epsilon"]), exp_down(Fraction(str(guarantee["epsilon"])))
+        pairs = permutations(rows, 2)
+        delta = str(max(sum(max(a - least * b, Fraction(0)) for a, b in zip(*pair, strict=True)) for pair in pairs))
+        amounts = {"epsilon": epsilon, "delta": delta}
+        return kept | {"measure": APPROXIMATE.name, **amounts, "achieved": amounts}
+
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """Divergences of one order add up with nothing else, and figures of people's own are not everybody's."""
         measures = {g["measure"] for g in self.plan["guarantees"] if g.get("requirement") == requirement}
@@ -488,7 +510,7 @@ class TableExposure(family.Exposure):
         from privspec.model.worlds import worlds
 
         found = model.requirements[requirement]
-        if found.measure.of.by_distance:
+        if found.measure.of.by_distance or isinstance(found.neighbours, GivenTheModel):
             return None
         law = TableLaw.of_plan(self.plan)
         ratio = Fraction(1)

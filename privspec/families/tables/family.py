@@ -290,7 +290,12 @@ def context_of(decision: SolvedTable) -> TableContext | None:
     ):
         return None
     (requested,) = system.requested
-    if requested.view is not None or len(system.worst) > 1 or requested.obligation.measure.of.each_output:
+    if (
+        requested.first
+        or requested.view is not None
+        or len(system.worst) > 1
+        or requested.obligation.measure.of.each_output
+    ):
         return None
     condition = requested.condition
     if not isinstance(condition, HockeyStick) or not condition.epsilon:

@@ -95,6 +95,8 @@ class Requested:
     neighbours: Neighbours
     view: NDArray[np.intp] | None
     inputs: int
+    first: int = 0
+    """The row of the program where what is compared begins: rows of the table, or further ones for laws of rows."""
 
     @property
     def amounts(self) -> dict[str, Fraction]:
@@ -112,6 +114,7 @@ class Requested:
         pairs, distances, condition = self.neighbours.pairs, self.neighbours.distances, self.condition
         if not len(pairs):
             return None
+        pairs = pairs + self.first
         if isinstance(condition, Curved):
             return CurveRatio(pairs, condition, self.view)
         assert isinstance(condition, HockeyStick)
@@ -121,7 +124,7 @@ class Requested:
         if self.obligation.measure.of.each_output:
             # the condition of Ramon & Basu 3.3: each single output by itself
             return PairRatio(pairs, (epsilon,), view=self.view, slack=delta / self.inputs)
-        if self.neighbours.complete and not delta:
+        if self.neighbours.complete and not delta and not self.first:
             return CompleteRatio(epsilon, self.view)
         return PairRatio(pairs, (epsilon,), delta, self.view)
 
@@ -189,21 +192,25 @@ class TableSystem:
     @cached_property
     def requested(self) -> tuple[Requested, ...]:
         """What each obligation asks of the table."""
-        return tuple(
-            Requested(
-                index,
-                one,
-                Neighbours(
-                    self.shape[0],
-                    compared.cliques,
-                    np.array(compared.pairs.entries, dtype=np.intp).reshape(-1, 3),
-                    compared.squares if one.measure.distance is not None or one.measure.each else (),
-                ),
-                view_of(self.table, one.seen),
-                compared.inputs,
+        found, rows = [], self.shape[0]
+        for index, (one, compared) in enumerate(zip(self.problem.obligations, self.table.compared, strict=True)):
+            laws = len(compared.drawn)
+            neighbours = Neighbours(
+                laws or self.shape[0],
+                compared.cliques,
+                np.array(compared.pairs.entries, dtype=np.intp).reshape(-1, 3),
+                compared.squares if one.measure.distance is not None or one.measure.each else (),
             )
-            for index, (one, compared) in enumerate(zip(self.problem.obligations, self.table.compared, strict=True))
-        )
+            view, first = view_of(self.table, one.seen), rows if laws else 0
+            found.append(Requested(index, one, neighbours, view, compared.inputs, first))
+            rows += laws
+        return tuple(found)
+
+    @cached_property
+    def mixtures(self) -> tuple[Mapping[int, Fraction], ...]:
+        """The laws of rows that are compared, each of which is a further row of the program."""
+        every = (one.mixtures(self.shape[0]) for one in self.table.compared if one.laws is not None)
+        return tuple(law for laws in every for law in laws)
 
     @cached_property
     def privacy(self) -> tuple[tuple[int, Privacy], ...]:
@@ -246,7 +253,11 @@ class TableSystem:
             cost: Costs = worst * weight
         else:
             cost = np.full(self.shape, NONE, dtype=object) if self.expected is None else self.expected
-        every = [*self.stated, *(() if self.only_worst else _loss_lines(self))]
+        if self.mixtures:
+            # free, so that a further row costs less than the worst of those of which it is a mixture
+            free = np.full((len(self.mixtures), columns), min(NONE, cost.min()) - 1 if self.only_worst else NONE)
+            cost, rows = np.concatenate([cost, free]), rows + len(self.mixtures)
+        every = [*self.stated, *_mixed(self), *(() if self.only_worst else _loss_lines(self))]
         extra = [one for one in every if isinstance(one, Scalar)]
         lines = [one for one in every if isinstance(one, LinearLine)]
         names = {one.name: rows * columns + k for k, one in enumerate(extra)}
@@ -261,8 +272,8 @@ class TableSystem:
 
     @property
     def plain(self) -> bool:
-        """Whether privacy and the loss are all there is."""
-        return not self.stated and self.table.estimates is None
+        """Whether privacy of rows and the loss are all there is."""
+        return not self.stated and not self.mixtures and self.table.estimates is None
 
 
 def view_of(table: Table, outputs: Sequence[str]) -> NDArray[np.intp] | None:
@@ -333,6 +344,15 @@ def linear_rows(lines: Sequence[LinearLine], columns: int, names: Mapping[str, i
         table = {r * columns + c: value for (r, c), value in line.table.items()}
         found.append((table | {names[name]: value for name, value in line.scalars.items()}, line.bound))
     return LinearRows.of(found)
+
+
+def _mixed(system: TableSystem) -> Iterator[LinearLine]:
+    """Each further row is a mixture of rows; that it sums to one follows, so that one column need not be said."""
+    rows, columns = system.shape
+    for k, law in enumerate(system.mixtures):
+        for c in range(columns - 1):
+            table = {(rows + k, c): Fraction(-1)} | {(r, c): share for r, share in law.items()}
+            yield LinearLine(("mixture", k, c), 0, table, {}, NONE, True)
 
 
 def _loss_lines(system: TableSystem) -> Iterator[Stated]:

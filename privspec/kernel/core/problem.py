@@ -242,7 +242,15 @@ READERS = {
     "Amount": ["str", "Size | Share"],
 }
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
-WORDS["Unit.kind"] = ("entry", "record", "party", "person", "everything", "entry given the model")
+WORDS["Unit.kind"] = (
+    "entry",
+    "record",
+    "party",
+    "person",
+    "everything",
+    "entry given the model",
+    "value given the model",
+)
 
 
 @frozen

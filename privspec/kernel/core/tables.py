@@ -20,12 +20,16 @@ from privspec.kernel.terms import Table
 
 @frozen
 class Compared:
-    """The rows that an obligation compares: cliques at distance one, and pairs (a, b, level) by squared distance."""
+    """The rows that an obligation compares: cliques at distance one, and pairs (a, b, level) by squared distance.
+
+    With `laws` (laws, rows) these are compared: what a model says of rows, given what is hidden.
+    """
 
     cliques: tuple[tuple[int, ...], ...]
     pairs: Grid
     squares: tuple[Fraction, ...]
     inputs: int
+    laws: Grid | None = None
 
     def every(self) -> list[tuple[int, int, int]]:
         """Each pair, those of cliques with level -1."""
@@ -40,8 +44,20 @@ class Compared:
         levels: dict[int, list[tuple[int, int]]] = {}
         for a, b, level in triples(self.pairs, len(self.squares)):
             levels.setdefault(level, []).append((a, b))
-        found = [(self.squares[level], Rows(tuple(pairs))) for level, pairs in levels.items()]
-        return [*found, (Fraction(1), Rows((), self.cliques))] if self.cliques or not found else found
+        found = [(self.squares[level], Rows(tuple(pairs), (), self.drawn)) for level, pairs in levels.items()]
+        alike = [(Fraction(1), Rows((), self.cliques, self.drawn))]
+        return [*found, *alike] if self.cliques or not found else found
+
+    @property
+    def drawn(self) -> tuple[tuple[int, ...], ...]:
+        """The laws of rows in whole numbers; none where rows are compared."""
+        return () if self.laws is None else tuple(map(tuple, self.laws.rows))
+
+    def mixtures(self, rows: int) -> list[dict[int, Fraction]]:
+        """Of what is compared, by number, the shares of rows."""
+        if self.laws is None:
+            return [{row: Fraction(1)} for row in range(rows)]
+        return [{r: Fraction(n, sum(law)) for r, n in enumerate(law) if n} for law in self.laws.rows]
 
 
 def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
@@ -62,7 +78,7 @@ def table_of(laws: Grid, output: str) -> Table:
 
 def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:
     """The laws of what is seen of all rows that are compared, whatever their distance is."""
-    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
+    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques, asked.drawn)
     (laws,) = derive(table, frozenset(outputs), change).loss.factors
     assert isinstance(laws, FiniteLaws)
     return laws

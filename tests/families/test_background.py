@@ -1,0 +1,214 @@
+"""Lines of finite results that count on the law of all data: by hand, forged, from the command line, refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import permutations, product
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from privspec.api import Problem
+from privspec.cli import run_command_line
+from privspec.core.diagnostics import SpecError
+from tests.plans import resign, solved_text
+
+CHAIN = """parameters: step = [[0.9, 0.1], [0.2, 0.8]]
+variables:
+  input x in {0, 1}^3
+  intermediate total
+  output z in 0..3
+background:
+  x[1] ~ categorical([0.5, 0.5])
+  x[i] ~ categorical(step[x[i-1]])
+  total = sum(x)
+loss: E[ (z - total)^2 ]
+privacy: z is 0.7-DP wrt HIDDEN, given the model
+"""
+NETWORK = """parameters: t = [[0.9, 0.1], [0.3, 0.7]]
+variables:
+  input group in {a, b}
+  input answer in {yes, no}
+  output z in {yes, no}
+background:
+  group ~ categorical([2, 1])
+  answer ~ categorical(t[group])
+loss: E[ mismatch(z, answer) ]
+privacy: z is 0.5-MEASURE wrt group, given the model
+"""
+STEP = [[0.9, 0.1], [0.2, 0.8]]
+
+
+def of_chain(x: tuple[int, ...]) -> float:
+    return 0.5 * STEP[x[0]][x[1]] * STEP[x[1]][x[2]]
+
+
+def least(worlds: list[Any], chance: Any, cost: Any, hidden: list[Any], width: int, epsilon: float) -> float:
+    """The least loss of a table, as a linear program that is written from the definition."""
+    shape, rows = (len(worlds), width), []
+    for what in hidden:
+        laws = {}
+        for value in {what(world) for world in worlds}:
+            inside = np.array([chance(world) * (what(world) == value) for world in worlds])
+            laws[value] = inside / inside.sum()
+        for (one, other), z in product(permutations(laws, 2), range(width)):
+            row = np.zeros(shape)
+            row[:, z] = laws[one] - exp(epsilon) * laws[other]
+            rows.append(row.ravel())
+    costs = np.array([[chance(world) * cost(world, z) for z in range(width)] for world in worlds])
+    sums = np.kron(np.eye(len(worlds)), np.ones(width))
+    found = linprog(costs.ravel(), np.array(rows), np.zeros(len(rows)), sums, np.ones(len(worlds)))
+    return float(found.fun)
+
+
+ENTRIES = [lambda x, i=i: x[i] for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "of"), [("x, replacing one entry", ENTRIES), ("total", [sum]), ("x, replacing everything", [tuple])]
+)
+def test_the_best_table_is_that_of_the_definition(hidden: str, of: list[Any]) -> None:
+    found = solved_text(CHAIN.replace("HIDDEN", hidden))
+    worlds = list(product((0, 1), repeat=3))
+    expected = least(worlds, of_chain, lambda x, z: (z - sum(x)) ** 2, of, 4, 0.7)
+    assert found["loss"]["value"] == pytest.approx(expected, rel=1e-6)
+    assert found["status"] == "optimal"
+    law = [[Fraction(p) for p in row] for row in found["mechanism"]["probabilities"]]
+    for what in of:
+        given: dict[Any, list[Any]] = {}
+        for x, row in zip(worlds, law, strict=True):
+            given.setdefault(what(x), []).append((Fraction(of_chain(x)).limit_denominator(10**6), row))
+        mixed = []
+        for some in given.values():
+            whole = sum(weight for weight, _ in some)
+            mixed.append([float(sum(weight * row[z] for weight, row in some) / whole) for z in range(4)])
+        pairs = [pair for one, other in permutations(mixed, 2) for pair in zip(one, other, strict=True)]
+        assert all(p <= exp(0.7) * q * (1 + 1e-12) for p, q in pairs)
+
+
+def test_correlates_are_used_and_hidden() -> None:
+    found = solved_text(NETWORK.replace("MEASURE", "DP"))
+    worlds = list(product((0, 1), repeat=2))
+    chances = dict(zip(worlds, [0.6, 0.2 / 3, 0.1, 0.7 / 3], strict=True))
+    expected = least(worlds, chances.__getitem__, lambda w, z: z != w[1], [lambda w: w[0]], 2, 0.5)
+    assert found["loss"]["value"] == pytest.approx(expected, rel=1e-6)
+    assert found["loss"]["value"] < 0.3  # the best answer that does not look at the data
+    (view,) = found["problem"]["views"]
+    assert (view["input"], view["unnamed"]) == ("answer", ["z"])
+
+
+def test_a_report_that_tells_nothing_of_a_secret_needs_no_noise() -> None:
+    text = NETWORK.replace("MEASURE", "LDP").replace("[0.3, 0.7]", "[0.9, 0.1]")
+    assert solved_text(text)["loss"]["value"] == 0
+
+
+def forged(document: dict[str, Any], change: str) -> dict[str, Any]:
+    (block,) = document["problem"]["blocks"]
+    laws, rows = block["compared"][0]["laws"], document["mechanism"]["probabilities"]
+    if change == "sharper":
+        document["guarantees"][0]["achieved"]["epsilon"] = "0.6"
+    elif change == "other laws":
+        width = laws["shape"][1]
+        laws["rows"][width:] = laws["rows"][:width] * (laws["shape"][0] - 1)
+    elif change == "no laws":
+        del block["compared"][0]["laws"]
+    elif change == "no law":
+        laws["rows"][0] += 1
+    else:
+        rows[0] = ["1", "0", "0", "0"]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("change", "claim"),
+    [
+        ("sharper", "privacy"),
+        ("other table", "privacy"),
+        ("other laws", "problem"),
+        ("no laws", "problem"),
+        ("no law", "problem"),
+    ],
+)
+def test_what_is_untrue_is_refused(tmp_path: Path, change: str, claim: str, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(json.dumps(solved_text(CHAIN.replace("HIDDEN", "total"))))
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(resign(forged(document, change))), "utf-8")
+    assert run_command_line(["verify", str(path)]) == 7
+    assert f"failed  {claim} " in capsys.readouterr().out
+
+
+def test_a_field_of_potentials() -> None:
+    """A sequence that depends on its neighbours, for finite results and for numbers with noise."""
+    text = """variables:
+  input x in {0, 1}^3
+  output O DOMAIN
+background: x ~ proportional(exp(x[1] * x[2]) * (1 + x[3]) / (1 + x[2]))
+loss: E[ (O - sum(x))^2 ]
+privacy: O is 1-DP wrt x, replacing one entry, given the model
+"""
+    worlds = list(product((0, 1), repeat=3))
+
+    def chance(x: tuple[int, ...]) -> float:
+        return exp(x[0] * x[1]) * (1 + x[2]) / (1 + x[1])
+
+    whole = sum(map(chance, worlds))
+    finite = solved_text(text.replace("DOMAIN", "in 0..3"))
+    expected = least(worlds, lambda x: chance(x) / whole, lambda x, z: (z - sum(x)) ** 2, ENTRIES, 4, 1)
+    assert finite["loss"]["value"] == pytest.approx(expected, rel=1e-6)
+    noisy = solved_text(text.replace("DOMAIN", ""))
+    assert noisy["mechanism"]["family"] == "chain"
+    scale = float(Fraction(noisy["mechanism"]["scale"]))
+    laws = [dict.fromkeys(range(4), 0.0) for _ in range(6)]
+    for x in worlds:
+        for i in range(3):
+            laws[2 * i + x[i]][sum(x)] += chance(x)
+    decay = [[exp(-abs(o - s) / scale) for s in range(4)] for o in range(-9, 13)]
+    shown = [[sum(law[s] * p[s] for s in law) / sum(law.values()) for p in decay] for law in laws]
+    pairs = [pair for i in (0, 2, 4) for pair in permutations(shown[i : i + 2])]
+    worst = max(p / q for one, other in pairs for p, q in zip(one, other, strict=True))
+    assert worst == pytest.approx(exp(1), rel=1e-6)
+
+
+def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, plan, data = (tmp_path / name for name in ("s.priv", "s.plan.json", "x.csv"))
+    spec.write_text(CHAIN.replace("HIDDEN", "x, replacing one entry"), "utf-8")
+    data.write_text("x\n1\n0\n1\n", "utf-8")
+    assert run_command_line(["check", str(spec), "--problem"]) == 0
+    assert "all other entries drawn from the model given that one" in capsys.readouterr().out
+    assert run_command_line(["solve", str(spec), "-o", str(plan)]) == 0
+    assert "Nothing checks it against data" in " ".join(capsys.readouterr().out.split())
+    assert run_command_line(["verify", str(plan)]) == 0
+    run = ["run", str(plan), "--input", f"x={data}", "--ledger", str(tmp_path / "l.db"), "--new-ledger"]
+    assert run_command_line([*run, "-o", str(tmp_path / "out.json")]) == 0
+    capsys.readouterr()
+    assert run_command_line(["ledger", "show", str(tmp_path / "l.db")]) == 0
+    shown = capsys.readouterr().out
+    assert "wrt x, replacing everything" in shown
+    assert "given the model" not in shown
+    for reader in ("public", "auditor", "engineer"):
+        assert run_command_line(["explain", str(plan), "--for", reader, "-o", str(tmp_path / f"{reader}.md")]) == 0
+        assert "declared and not checked" in " ".join((tmp_path / f"{reader}.md").read_text("utf-8").split())
+    assert "They know the model" in (tmp_path / "public.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("group ~ categorical([2, 1])", "answer ~ uniform", "PS0405"),
+        ("group ~ categorical([2, 1])", "group ~ categorical(t[answer])", "PS0406"),
+        ("  group ~ categorical([2, 1])\n", "", "PS0340"),
+        ("0.5-DP", "0.5-zCDP", "PS0501"),
+        ("wrt group,", "wrt group, replacing up to 2 records,", "PS0340"),
+        ("categorical(t[group])", "proportional(exp(0.5 + group))", "PS0208"),
+    ],
+)
+def test_what_the_model_does_not_say_is_refused(old: str, new: str, code: str) -> None:
+    text = NETWORK.replace("MEASURE", "DP")
+    with pytest.raises(SpecError) as error:
+        Problem(text.replace(old, new)).solve()
+    assert code in [one.code for one in error.value.diagnostics]
