@@ -462,7 +462,13 @@ def _tables(
     sizes, names = tuple(a.size for a in attributes), list(dict.fromkeys(a.name for a in attributes))
     if attributes and prod(sizes) != held.stop - held.start:
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
-    if isinstance(source, Path) and source.suffix.lower() == ".json":
+    document = isinstance(source, Path) and source.suffix.lower() == ".json"
+    if one.index and names == [held.name] and not is_frame(source) and (document or not isinstance(source, Path)):
+        # what each party holds, one after another; each is looked at by itself
+        found = load_json(held.name, source) if document else source
+        each = found.get(held.name, ()) if isinstance(found, dict) else found
+        source = {held.name: [item.get(held.name) if isinstance(item, Mapping) else item for item in each]}
+    elif document:
         source = _document(held, [*([one.kept.person] if one.kept else []), *names], source)
     shared = next((a.name for a in attributes if a.shared), None)
     if one.kept and not ((is_frame(source) or isinstance(source, Path)) and said.texts.header):

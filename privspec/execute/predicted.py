@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Between, Cut, Table, Tables
+from privspec.model.domains import Between, Cut, Table
 from privspec.model.evaluate import Environment, evaluate, floats
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
@@ -133,12 +133,11 @@ def made_up(model: Model) -> Array:
     """
     u = np.zeros(model.size)
     for block in model.blocks:
-        element = block.type.element
-        if isinstance(element, Tables):
-            table = element.table
+        table = block.base_domain
+        if isinstance(table, Table):
             shares = cell_shares(model, block.name, table)
             tables = (block.stop - block.start) // table.cell_count
-            u[block.start : block.stop] = np.tile(shares * ((table.records or RECORDS) / tables), tables)
+            u[block.start : block.stop] = np.tile(shares * ((block.records or RECORDS) / tables), tables)
         else:
             low, high = block.domain.bounds
             u[block.start : block.stop] = (
@@ -202,11 +201,10 @@ def data_words(model: Model) -> str:
     said = []
     used = {name for one in model.computed for source in one.sources for name in needed(model, source)}
     for block in (one for one in model.blocks if one.name in used):
-        element = block.type.element
-        if isinstance(element, Tables):
+        if isinstance(block.base_domain, Table):
             modelled = any(one.subjects[0].partition(".")[0] == block.name for one in model.models)
             how = "as the model says" if modelled else "evenly"
-            number = f"{'' if element.table.records else 'a made-up '}{element.table.records or RECORDS:,} records"
+            number = f"{'' if block.records else 'a made-up '}{block.records or RECORDS:,} records"
             said.append(f"{number} spread {how}")
         else:
             said.append(f"{block.name} in the middle of its range")

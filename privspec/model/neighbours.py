@@ -43,7 +43,8 @@ class InputBlock:
     """The coordinates `start:stop` of the base vector that one input fills.
 
     `layout` "entries": row-major entries of the value (of the whole collection if it is indexed); "cells": counts
-    of the cells of a table. Arrays are laid out when asked for.
+    of the cells of a table. Arrays are laid out when asked for. `tallied`: each party holds one value, of which only
+    how many hold each is looked at: a table of so many records.
     """
 
     name: str
@@ -55,6 +56,7 @@ class InputBlock:
     span: Span
     source: Source
     index: str | None = None
+    tallied: bool = False
 
     @property
     def size(self) -> int:
@@ -100,7 +102,7 @@ class InputBlock:
     @property
     def party_length(self) -> int:
         """Coordinates that one person of the index set holds; all of them if there is none."""
-        return self.size // self.type.shape[0] if self.index else self.size
+        return self.size // self.type.shape[0] if self.index and not self.tallied else self.size
 
     def runs(self, length: int) -> tuple[Indices, ...]:
         """The coordinates, so many at a time."""
@@ -118,7 +120,8 @@ class InputBlock:
         base = self.base_domain
         if not isinstance(base, Table):
             return None
-        return (((self.index, IntegerRange(1, self.type.shape[0])),) if self.index else ()) + base.attributes
+        told_apart = self.index and not self.tallied
+        return (((self.index, IntegerRange(1, self.type.shape[0])),) if told_apart else ()) + base.attributes
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
-from privspec.model.domains import ENUMERATION_LIMIT, Tables
+from privspec.model.domains import ENUMERATION_LIMIT, Table
 from privspec.model.evaluate import Environment, Reader, Values, bind_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.library import Argument, Bound, function_of
@@ -71,7 +71,7 @@ def environment_of_computed(model: Model) -> Environment:
     known: dict[str, Value] = {}
     for name in dict.fromkeys(name for one in model.computed for name in one.maps):
         node = model.nodes[name]
-        cells = [block for block in model.blocks if isinstance(block.type.element, Tables)]
+        cells = [block for block in model.blocks if isinstance(block.base_domain, Table)]
         found = linear_map(model, name) if len(model.blocks) == len(cells) == 1 else None
         if found is None:
             message = f"consistent takes answers that add up at most {COORDINATES_LIMIT:,} cells of one table"
@@ -83,11 +83,11 @@ def environment_of_computed(model: Model) -> Environment:
 def input_value(block: InputBlock, u: Array) -> Value:
     """The value of an input at base vector u (n,): an array, a number, or cell counts."""
     part = np.array(u[block.start : block.stop], dtype=np.float64)
-    element = block.type.element
-    if isinstance(element, Tables):
+    table = block.base_domain
+    if isinstance(table, Table):
         # tables that parties hold are asked together
-        cells = element.table.cell_count  # none where there are unknown keys
-        return CellCounts(element.table, part.reshape(-1, cells).sum(axis=0) if cells else part)
+        cells = table.cell_count  # none where there are unknown keys
+        return CellCounts(table, part.reshape(-1, cells).sum(axis=0) if cells else part)
     return Fraction(float(part[0])) if not block.type.shape else part.reshape(block.type.shape)
 
 
@@ -274,11 +274,7 @@ def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
     laid_out = model.size <= ENUMERATION_LIMIT
     if not laid_out and any(one.kind is not VariableKind.INPUT for one in _used(model, expr)):
         return None
-    tables = {
-        b.name: CellCounts(b.type.element.table, np.zeros(0))
-        for b in model.blocks
-        if isinstance(b.type.element, Tables)
-    }
+    tables = {b.name: CellCounts(b.base_domain, np.zeros(0)) for b in model.blocks if isinstance(b.base_domain, Table)}
     try:
         values = values_at(model, expr, np.zeros(model.size)) if laid_out else tables
         bound = bind_call(expr, Values(environment(model, values)).arguments(expr)[0])

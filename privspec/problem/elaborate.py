@@ -209,7 +209,8 @@ def data_of(model: Model, node: GraphNode) -> Data:
         if isinstance(relation, Asserted) and function is not None
     }
     kept = kept_of(model, node)
-    return Data(node.name, block.domain.describe(), rule, node.index, line, tuple(said.values()) or None, kept)
+    domain = node.domain or block.domain
+    return Data(node.name, domain.describe(), rule, node.index, line, tuple(said.values()) or None, kept)
 
 
 def _of_votes(model: Model) -> bool:

@@ -19,11 +19,12 @@ from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every
-from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
+from privspec.model.domains import Domain, Grid, IntegerRange
 from privspec.model.evaluate import evaluate, places_in_turn
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.reports import Failure, Unsupported, listing
 from privspec.model.requirements import Requirement
+from privspec.model.tallies import COUNTED
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
@@ -45,8 +46,6 @@ Group: TypeAlias = "tuple[int, ...] | None"
 Asked: TypeAlias = "tuple[Fraction, Group]"
 PLAIN: Asked = (Fraction(1), None)
 """The histogram itself."""
-COUNTED = (FiniteSet, IntegerRange, Grid)
-"""Domains whose values a histogram counts."""
 
 
 def words(block: FrequencyBlock) -> tuple[str, ...]:
@@ -80,7 +79,8 @@ def _histogram_of(model: Model, expr: syntax.Node) -> GraphNode | None:
     """The input of parties that a histogram is of, if it is one."""
     match expr:
         case syntax.Call(function="histogram", arguments=(syntax.Name(id=name),)) if name in model.nodes:
-            return model.nodes[name] if counts_parties(model.nodes[name]) else None
+            node = model.nodes[name]
+            return node if counts_parties(node) and not model.block(name).tallied else None
     return None
 
 

@@ -445,9 +445,15 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
             Difference(tuple(Part(*one) for one in some), 1) for some in of_person(held, adding=relation.adding)
         )
     if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
+        tallied = [block for block in blocks if block.tallied]
+        if isinstance(relation, ReplacingVoter) and tallied and len(tallied) < len(blocks):
+            text = f"solve cannot compute a histogram beside numbers that change with {tallied[0].name}"
+            raise Failure("PS0501", tallied[0].span, text, help=f"give {tallied[0].name} a line of its own")
         found = _units([_part(block, relation, alone=False) for block in blocks], relation.group)
         # the counts of a table beside other numbers, as if each of them moved by itself
-        wide = any(block.layout == "cells" for block in blocks)
+        wide = any(
+            part.shape == "box" and block.layout == "cells" for part, block in zip(found.parts, blocks, strict=True)
+        )
         return (replace(found, cover=Fraction(0)) if wide else found,)
     return tuple(_of_block(block, relation) for block in blocks)
 
@@ -464,10 +470,11 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     block.check_size()
     records, adding, parties = block.records, relation.adding, prod(block.type.shape)
     most = records if isinstance(relation, ReplacingEverything) else relation.group
-    if most is None or (adding and not isinstance(relation, ReplacingRecord)):
+    if most is None or (adding and not block.tallied and not isinstance(relation, ReplacingRecord)):
         most = int(block.reach(adding=adding))
     most = most if adding or records is None else min(most, records)
-    size, shape, stay = max(block.stop - block.start, 1), "cell" if adding else "swap", block.index and not adding
+    size, shape = max(block.stop - block.start, 1), "cell" if adding else "swap"
+    stay = block.index and not adding and not block.tallied
     each = min(most, records // parties) if stay and records else 0
     if each and not most % each:
         # records of which everybody knows how many a party has stay with it
@@ -516,6 +523,11 @@ def _part(block: InputBlock, relation: NeighbourRelation, *, alone: bool = True)
     if isinstance(relation, Asserted):
         shape, most = {"linf": "box"}.get(relation.norm, relation.norm), relation.amount * ROUNDED_UP
         return Part(block.start, block.stop, block.size, shape, 1 if shape == "box" else block.size, most)
+    if block.tallied:
+        everything, most = isinstance(relation, ReplacingEverything), block.records or 0
+        amount, size = Fraction(most if everything else min(relation.group, most)), block.size
+        shape = "box" if amount > 1 else PERSON[0] if relation.adding else PERSON[1]
+        return Part(block.start, block.stop, size, shape, 1 if shape == "box" else size, amount)
     length = max(relation.length(block), 1)
     base, amount = block.base_domain, block.reach(adding=relation.adding)
     if isinstance(base, L1Ball | L2Ball) and length > 1:

@@ -168,11 +168,13 @@ class Interpreter(Algebra[Reading]):
     def _input(self, name: str) -> Reading:
         node = self.model.nodes[name]
         at, share = self.layout.places[name]
-        width = share.width
+        width, block = share.width, self.model.block(name)
+        place = SparseMatrix.of((width, self.layout.width), np.arange(width), np.arange(at, at + width), np.ones(width))
+        if isinstance(block.domain, Table) and block.tallied:
+            return Cells(Affine((width,), np.zeros(width), {INPUTS: place}), block.domain)
         if not node.type.numeric and not isinstance(node.type.element, Tables):
             text = f"solve cannot add noise to {name}, {node.type.describe()}"
             raise Failure("PS0501", node.span, text, help=COMPUTED)
-        place = SparseMatrix.of((width, self.layout.width), np.arange(width), np.arange(at, at + width), np.ones(width))
         if share.partition is not None:
             each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
             return PerUnit(share.partition, each, frozenset({(name, 0, share.partition.size)}))

@@ -252,7 +252,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
 
         yield from other_families(model, FAMILIES, "")
     for node in model.inputs:
-        if not (node.type.numeric or isinstance(node.type.element, Tables)):
+        if not (node.type.numeric or model.block(node.name).layout == "cells"):
             yield node.span, f"with {node.name}, {node.type.describe()}", None
 
 
@@ -280,7 +280,8 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
         yield at(model.noise_at_spans[0], message, "leave out `noise at`")
     for requirement in model.requirements:
         relation = requirement.neighbours
-        if relation.adding and relation.unit not in ("entry", "record"):
+        tallied = any(model.block(name).tallied for name in requirement.wrt)
+        if relation.adding and (tallied or relation.unit not in ("entry", "record")):
             message = f"under `trust {trust.name}` the parties are public: each adds its share of the noise"
             yield at(requirement.span, message, "write `replacing` in place of `adding or removing`")
         held = [model.block(name) for name in requirement.wrt]

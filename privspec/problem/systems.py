@@ -28,6 +28,7 @@ from privspec.model.neighbours import GivenTheModel
 from privspec.model.observers import looks
 from privspec.model.reports import Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
+from privspec.model.tallies import with_tallies
 from privspec.model.targets import needed
 from privspec.model.worlds import finite, worlds
 from privspec.problem.frequencies import counts_parties
@@ -331,7 +332,7 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
     values = {name: f'"{value}"' if isinstance(value, str) else value for name, value in model.parameters.items()}
     found = build(sub, model.source, parameters=values, constants=constants, base=model.base, files=model.files)
     once_each = tuple(replace(one, times=1, only_if=None) for one in model.components)
-    found = replace(found, name=model.name, components=once_each, trust=trust)
+    found = with_tallies(replace(found, name=model.name, components=once_each, trust=trust))
     return Part(tuple(n.name for n in found.outputs), found, tuple(lines), family_of_part(found))
 
 

@@ -254,6 +254,10 @@ class Meaning:
         rule, first = expr.function, expr.arguments[0]
         if rule in ("histogram", "marginals"):
             columns = self.columns(self.variables[first.id].domain)
+            if not columns:
+                return tuple(
+                    Fraction(at[first.id].count(value)) for value in self.values(self.variables[first.id].domain)
+                )
             kept = {item.id for item in expr.arguments[1].items} if rule == "marginals" else dict(columns)
             places = [i for i, (column, _) in enumerate(columns) if column in kept]
             seen = [tuple(record[i] for i in places) for record in at[first.id]]

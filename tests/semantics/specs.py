@@ -120,7 +120,7 @@ def linear(dice: Random) -> str:
     """A spec whose mechanisms are linear answers and noise."""
     inputs, kinds, values = [], {}, []
     for name in dice.choice([["x"], ["x", "w"]]):
-        kind = kinds[name] = dice.choice(["box", "box", "matrix", "l1", "l2", "table", "party", "people"])
+        kind = kinds[name] = dice.choice(["box", "box", "matrix", "l1", "l2", "table", "party", "people", "words"])
         low, high = dice.choice([("0", "1"), ("-1", "2"), ("1", "3"), ("-0.5", "0.5")])
         domains = {"box": f"[{low}, {high}]^{dice.randint(2, 3)}", "matrix": f"[{low}, {high}]^(2, 2)"}
         domains |= {
@@ -129,17 +129,18 @@ def linear(dice: Random) -> str:
             "party": f"[{low}, {high}]",
             "people": f"[{low}, {high}]^2",
         }
-        domains |= {"table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
-        inputs.append(f"  input {name}{'[voter]' * (kind in ('party', 'people'))} in {domains[kind]}")
+        domains |= {"words": "{u, v, z}", "table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
+        inputs.append(f"  input {name}{'[voter]' * (kind in ('party', 'people', 'words'))} in {domains[kind]}")
         plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})"]
         sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * histogram({0})"]}
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
+        sums["words"] = ["histogram({0})", "2 * histogram({0})", "histogram({0})[2]", "[1, 0, 2] @ histogram({0})"]
         sums["people"] = [f"{rule}({part} for voter)" for rule in ("sum", "mean") for part in PARTS]
         sums["party"] = [*sums["people"], "sum({0})", "{0}", "prefix_sums({0})"]
         sums["matrix"] += ["{0}[1..2, 2]", "[{0}[1, j] - {0}[2, j] for j in 1..2]", "{0}[2, 1..2]"]
         plain += ["[{0}[2], -{0}[1]]"] + FORMS * (kind == "box")
         values.append(dice.choice(sums.get(kind, plain)).format(name))
-    places, held = range(len(values)), {"party", "people"} & set(kinds.values())
+    places, held = range(len(values)), {"party", "people", "words"} & set(kinds.values())
     parts = [name for name in kinds if any(f"z{name}[" in value for value in values)]
     lines = ["parameters: B = [1, -2]", *["parties: voter in 1..2"] * bool(held), "variables:"]
     lines += inputs + [f"  intermediate z{name}[voter]" for name in parts]

@@ -19,6 +19,7 @@ from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Part
 from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared
+from privspec.kernel.systems import System
 from privspec.kernel.tables_forms import Amount, Variation
 from privspec.kernel.voting import Vote
 from privspec.language import syntax
@@ -48,6 +49,8 @@ def agree(text: str) -> None:
         assert obligation.outputs == meaning.names(line.subjects)
         assert obligation.wrt == meaning.names(line.wrt) or not set(meaning.names(line.wrt)) <= {*meaning.inputs}
     (block,) = problem.blocks
+    if isinstance(block, System):
+        reject()  # its parts are problems of specs of their own
     {Table: table, Linear: linear, Vote: votes}[type(block)](meaning, problem, block)
 
 
@@ -240,6 +243,10 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
     found: list[Fraction] = []
     for held in block.held:
         columns, read = meaning.columns(meaning.variables[held.name].domain), {one.name for one in held.columns}
+        if held.cells and not columns:
+            values = meaning.values(meaning.variables[held.name].domain)
+            found += [Fraction(world[held.name].count(value)) for value in values]
+            continue
         places = [i for i, (name, _) in enumerate(columns) if name in read]
         cells = product(*(meaning.values(columns[i][1]) for i in places))
         rows = [tuple(record[i] for i in places) for record in world[held.name]] if columns else []
@@ -277,17 +284,19 @@ def units_of(difference: Difference) -> list[list[tuple[Part, range]]]:
 
 def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
     changed = {i for i, entry in enumerate(change) if entry}
-    if (first := difference.parts[0]).shape in COUNTED:
-        size, inside, moving = (
-            sum(map(abs, change)),
-            changed <= set(range(first.start, first.stop)),
-            first.shape == "swap",
-        )
-        return inside and size <= (1 + moving) * first.amount and not (moving and sum(change))
+    if all(part.shape in COUNTED for part in difference.parts):
+        places = {i for part in difference.parts for i in range(part.start, part.stop)}
+        return changed <= places and all(counted(part, change) for part in difference.parts)
     units = [unit for unit in units_of(difference) if changed & {i for _, run in unit for i in run}]
     inside = changed <= {i for unit in units for _, run in unit for i in run} and len(units) <= difference.count
     # all that a unit holds comes, or all of it goes
     return inside and all(any(all(fits(part, change, run, s) for part, run in unit) for s in (1, -1)) for unit in units)
+
+
+def counted(part: Part, change: Sequence[Fraction]) -> bool:
+    own = change[part.start : part.stop]
+    moving = part.shape in ("swap", "replaced")
+    return sum(map(abs, own)) <= (1 + moving) * part.amount and not (moving and sum(own))
 
 
 def fits(part: Part, change: Sequence[Fraction], run: range, sign: int) -> bool:
@@ -300,10 +309,9 @@ def fits(part: Part, change: Sequence[Fraction], run: range, sign: int) -> bool:
 
 def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
     """Differences of a set that no others of it lie around; of balls only those along an axis."""
-    if (first := difference.parts[0]).shape in COUNTED:
-        cells, k = range(first.start, first.stop), first.amount
-        pairs = [(a, b) for a in cells for b in cells if a != b]
-        ways = [{b: k, a: -k} for a, b in pairs] if first.shape == "swap" else [{a: k} for a in cells]
+    if all(part.shape in COUNTED for part in difference.parts):
+        each = product(*map(records, difference.parts))
+        ways = [{i: x for piece in some for i, x in piece.items()} for some in each]
     else:
         ways = []
         for chosen in combinations(units_of(difference), difference.count):
@@ -312,6 +320,13 @@ def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
                 pieces = product(*(vertices(*one) for one in each))
                 ways += [{i: x for piece in some for i, x in piece.items()} for some in pieces]
     return {tuple(way.get(i, ZERO) for i in range(size)) for way in ways}
+
+
+def records(part: Part) -> list[dict[int, Fraction]]:
+    cells, k = range(part.start, part.stop), part.amount
+    if part.shape in ("swap", "replaced"):
+        return [{b: k, a: -k} for a in cells for b in cells if a != b]
+    return [{a: k} for a in cells]
 
 
 def vertices(part: Part, run: range, way: int) -> list[dict[int, Fraction]]:

@@ -506,7 +506,10 @@ def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[in
     for one, own in zip(frame.data, problem.held, strict=True):
         sets.setdefault(one.party, set()).add(own.shape[0] if own.shape else 0)
     sizes = [(prod(own.shape), own.stop - own.start, own.cells) for own in problem.held]
-    fits = all(each == size or (cells and not size % each) for each, size, cells in sizes)
+    # a table at each party, or one of a record of each
+    one_each = [own.cells and own.records == prod(own.shape) for own in problem.held]
+    pairs = zip(sizes, one_each, strict=True)
+    fits = all(each == size or (cells and (own or not size % each)) for (each, size, cells), own in pairs)
     # without an index set each record of the one input is a person's
     plain = all(unit.kind != "party" for line in frame.obligations for unit in line.units)
     alone = len(frame.data) == 1 and not problem.held[0].cells and not frame.data[0].asserted
