@@ -388,8 +388,8 @@ class _Reader:
             help_ = "the rule says how the winner is drawn: leave the line out"
             raise Failure("PS0501", model.noise_at_spans[0], text, help=help_)
         if not model.trust.drawn_whole:
-            hint = f"a winner is no sum of shares: write `{NOBODY.written}`, where each voter reports, "
-            hint += f"or `{CURATOR.written}`"
+            hint = f"a winner is no sum of shares, but counts are: release histogram({model.inputs[0].name}); or write "
+            hint += f"`{NOBODY.written}`, where each voter reports, or `{CURATOR.written}`"
             raise Failure(
                 "PS0501", model.trust_span, f"solve cannot compute `trust {model.trust.name}` for votes", help=hint
             )
