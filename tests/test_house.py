@@ -19,20 +19,20 @@ TOKENS = {
     "audit": 11_600,
     "core": 12_612,
     "editor": 7_000,
-    "execute": 72_687,
+    "execute": 72_776,
     "explain": 78_965,
     "families": 210_578,
     "functions": 14_379,
-    "kernel": 138_275,
+    "kernel": 138_319,
     "language": 28_000,
-    "model": 108_391,
+    "model": 108_839,
     "noise": 9_007,
-    "problem": 75_402,
+    "problem": 75_657,
     "solvers": 77_488,
     "top": 26_430,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 346
+FILES = 347
 ENTERED = 110
 LAYOUT = {
     tokenize.COMMENT,

@@ -52,7 +52,6 @@ from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import Chain, DataModel, IndependenceRequirement, Requirement
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
-from privspec.model.tallies import with_tallies
 from privspec.model.targets import environment_of_computed
 from privspec.model.values import Value
 
@@ -297,7 +296,12 @@ class _Builder:
             warn_about_gaps(model, report)
             warn_about_people(model, report)
             warn_about_whole_tables(model, report)
-        return with_tallies(replace(model, warnings=report.warnings))
+        model = replace(model, warnings=report.warnings)
+        if not any(node.index for node in model.inputs):
+            return model
+        from privspec.model.tallies import with_tallies  # few specs are of parties
+
+        return with_tallies(model)
 
     # -- passes
 

@@ -120,8 +120,9 @@ class InputBlock:
         base = self.base_domain
         if not isinstance(base, Table):
             return None
-        told_apart = self.index and not self.tallied
-        return (((self.index, IntegerRange(1, self.type.shape[0])),) if told_apart else ()) + base.attributes
+        if self.index is None or self.tallied:
+            return base.attributes
+        return ((self.index, IntegerRange(1, self.type.shape[0])), *base.attributes)
 
     @property
     def ids(self) -> tuple[str, ...]:

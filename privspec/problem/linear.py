@@ -524,10 +524,10 @@ def _part(block: InputBlock, relation: NeighbourRelation, *, alone: bool = True)
         shape, most = {"linf": "box"}.get(relation.norm, relation.norm), relation.amount * ROUNDED_UP
         return Part(block.start, block.stop, block.size, shape, 1 if shape == "box" else block.size, most)
     if block.tallied:
-        everything, most = isinstance(relation, ReplacingEverything), block.records or 0
-        amount, size = Fraction(most if everything else min(relation.group, most)), block.size
-        shape = "box" if amount > 1 else PERSON[0] if relation.adding else PERSON[1]
-        return Part(block.start, block.stop, size, shape, 1 if shape == "box" else size, amount)
+        records, size = block.records or 0, block.size
+        most = Fraction(records if isinstance(relation, ReplacingEverything) else min(relation.group, records))
+        shape = "box" if most > 1 else PERSON[0] if relation.adding else PERSON[1]
+        return Part(block.start, block.stop, size, shape, 1 if shape == "box" else size, most)
     length = max(relation.length(block), 1)
     base, amount = block.base_domain, block.reach(adding=relation.adding)
     if isinstance(base, L1Ball | L2Ball) and length > 1:
