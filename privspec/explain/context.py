@@ -185,6 +185,7 @@ class Context:
     choices: Mapping[str, tuple[SpecLine, ...]]
     ties: Mapping[str, str]
     entry_laws: Mapping[str, tuple[SpecLine, ...]]
+    whole_laws: Mapping[str, tuple[SpecLine, ...]]
 
     def trust_words(self, name: str) -> str:
         """How its trust model reads, of each part where they differ: who "sees_raw" data, a "stolen_server" .."""
@@ -266,6 +267,7 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
         },
         ties=_ties(tree),
         entry_laws={name: tuple(map(at, laws)) for name, laws in _entry_laws(tree).items()},
+        whole_laws={name: tuple(map(at, laws)) for name, laws in _entry_laws(tree, whole=True).items()},
     )
 
 
@@ -288,12 +290,14 @@ def _line(lines: tuple[str, ...], number: int) -> SpecLine:
     return SpecLine(number, lines[number - 1].split("#", 1)[0].strip() if inside else "")
 
 
-def _entry_laws(tree: syntax.Spec) -> dict[str, list[syntax.Relation]]:
-    """The laws of entries, `x[i] ~ ...`, or of all of them together, by the name of the variable."""
+def _entry_laws(tree: syntax.Spec, *, whole: bool = False) -> dict[str, list[syntax.Relation]]:
+    """The laws of entries, `x[i] ~ ...`, by the name of the variable; with `whole` of all of them together."""
     found: dict[str, list[syntax.Relation]] = {}
     for statement in tree.background:
         match statement:
-            case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name)) | syntax.Name(id=name)):
+            case syntax.Relation(op="~", left=syntax.Name(id=name)) if whole:
+                found.setdefault(name, []).append(statement)
+            case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name))) if not whole:
                 found.setdefault(name, []).append(statement)
     return found
 

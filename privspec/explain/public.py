@@ -304,6 +304,8 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
     for one in () if facts.model is None else facts.model.asserted:
         if one.subject in through.values():
             yield say("public.public_limits.word_taken", text=one.text, line=SpecLine(one.line, one.text))
+    for fact in () if facts.model is None else facts.model.facts:
+        yield say("public.public_limits.of_all_data", text=fact.text, line=SpecLine(fact.line, fact.text))
     yield say("public.public_limits.this_release", facts)
     if any(not KINDS[kind].by_parties for kind in facts.context.trusts if kind in KINDS):
         yield say("public.public_limits.keeper", facts)

@@ -406,7 +406,7 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
         network=tuple(_chances(one.chances) for one in block.network),
         proofs=tuple(str(one["by"]) for one in plan.claims["given"]),
         input_line=context.line_of(block.source),
-        model_lines=context.entry_laws.get(block.source, ()),
+        model_lines=context.entry_laws.get(block.source) or context.whole_laws.get(block.source, ()),
     )
 
 

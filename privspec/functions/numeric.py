@@ -672,7 +672,9 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         linear=True,
         symmetric=True,
     ),
-    Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
+    Function(
+        "histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True, symmetric=True
+    ),
     Function(
         "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age}, ranges = {pay})",
         _marginals,

@@ -119,7 +119,12 @@ def regular(spec: syntax.Spec) -> syntax.Spec:
     firsts: dict[str, tuple[syntax.Expr | None, ...]] = {}
 
     def whole(line: syntax.BackgroundStatement) -> syntax.BackgroundStatement:
-        if not isinstance(line, syntax.Indexed) or not isinstance(line.left, syntax.Index):
+        if not isinstance(line, syntax.Indexed):
+            return line
+        if line.op != "=":
+            left, right = (_for_all(side, line.running) for side in (line.left, line.right))
+            return syntax.Relation(line.op, left, right, span=line.span)
+        if not isinstance(line.left, syntax.Index):
             return line
         runs = [replace(item, domain=ranged(item.domain)) for item in line.running]
         letters = [getattr(index, "id", "") for index in line.left.indices]
@@ -171,6 +176,15 @@ def starts_after(domain: syntax.Domain | None) -> syntax.Expr | None:
     """Where a range starts; None for 1, and for what is no range."""
     low = domain.low if isinstance(domain, syntax.RangeOf) else None
     return None if isinstance(low, syntax.Number) and low.value == 1 else low
+
+
+def _for_all(side: syntax.Expr, running: tuple[syntax.Member, ...]) -> syntax.Expr:
+    """A side of a comparison at all that its letters run through."""
+    for item in reversed(running):
+        if uses(side, item.name):
+            terms = syntax.Comprehension(side, item.name, ranged(item.domain), span=side.span)
+            side = syntax.Each(terms, span=side.span)
+    return side
 
 
 def _from_one(place: Any, first: syntax.Expr | None) -> Any:

@@ -49,7 +49,14 @@ from privspec.model.priors import read_laws, set_laws_apart
 from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
-from privspec.model.requirements import Chain, DataModel, IndependenceRequirement, Requirement
+from privspec.model.requirements import (
+    Chain,
+    DataModel,
+    Fact,
+    IndependenceRequirement,
+    MechanismConstraint,
+    Requirement,
+)
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.targets import environment_of_computed
@@ -258,7 +265,8 @@ class _Builder:
             models=tuple(dict.fromkeys(losses.modelled.values())),
             chains=tuple(chains.values()),
             records=records,
-            constraints=tuple(one for one in limits if one is not None),
+            constraints=tuple(one for one in limits if isinstance(one, MechanismConstraint)),
+            facts=tuple(one for one in limits if isinstance(one, Fact)),
             asserted=tuple(one for one in claims if one is not None),
             accuracy=accuracy,
             fairness=fairness,

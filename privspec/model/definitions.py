@@ -155,7 +155,7 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
             message = f"say what {' and '.join(letters)} run{'s' * (len(letters) == 1)} through, one range lo..hi each"
             report.error("PS0215", left.span, message, help=hint)
             return
-        case _ if any(every(left, syntax.Over)):
+        case _ if any(every(left, syntax.Over)) or _is_of_data(statement, scope):
             found.constraints.append(statement)
             return
         case _:
@@ -181,6 +181,16 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
         report.error("PS0211", left.span, message, label="defined again here", others=others)
         return
     found.of[name] = Definition(name, statement.right, left.span, index)
+
+
+def _is_of_data(statement: syntax.Relation, scope: Scope) -> bool:
+    """Whether it says something about data, as in `sum(x) = 10`; a single name on the left is what is defined."""
+    left, right = statement.left, statement.right
+    if isinstance(right, syntax.Name) and right.id in scope.of("intermediate", "output"):
+        return False  # a definition that is turned round
+    base = left.base if isinstance(left, syntax.Index) else None
+    entry = isinstance(base, syntax.Name) and base.id not in scope.of("input")
+    return any(name in scope.of("input") for name in names_used(left)) and not entry
 
 
 def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:

@@ -34,6 +34,7 @@ from privspec.model.requirements import (
     AssertedSensitivity,
     Chain,
     DataModel,
+    Fact,
     IndependenceRequirement,
     MechanismConstraint,
     RecordsLaw,
@@ -434,6 +435,7 @@ class Model:
     records: tuple[RecordsLaw, ...] = ()
     chains: tuple[Chain, ...] = ()
     constraints: tuple[MechanismConstraint, ...] = ()
+    facts: tuple[Fact, ...] = ()
     asserted: tuple[AssertedSensitivity, ...] = ()
     through: Mapping[str, str] = field(default_factory=dict)
     """Inputs of which a function alone is read, whose sensitivity is asserted: its name."""

@@ -218,7 +218,7 @@ def laws_given(
             alike = list[int]()
             for value in range(int(kind.max()) + 1):
                 shares = [Fraction(0)] * count
-                for world in np.flatnonzero(kind == value).tolist():
+                for world in np.flatnonzero((kind == value) & (rows >= 0)).tolist():
                     shares[rows[world]] += masses[world]
                 total = sum(shares, Fraction(0))
                 if total:

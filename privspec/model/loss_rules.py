@@ -24,6 +24,7 @@ from privspec.model.requirements import (
     AccuracyTarget,
     AssertedSensitivity,
     DataModel,
+    Fact,
     IndependenceRequirement,
     MechanismConstraint,
 )
@@ -262,8 +263,8 @@ class LossReader:
 
     # -- constraints and claims
 
-    def constraint(self, relation: syntax.Relation, bound: Bindings) -> MechanismConstraint | None:
-        """`E[f(z) | x] = e`, `e <= e`: both sides fit, and an output is spoken of."""
+    def constraint(self, relation: syntax.Relation, bound: Bindings) -> MechanismConstraint | Fact | None:
+        """`E[f(z) | x] = e`, `e <= e`: both sides fit, and an output is spoken of, or else data."""
         left, right = self.typer.type_of(relation.left, bound), self.typer.type_of(relation.right, bound)
         if left.known and right.known and left.shape != right.shape and left.shape and right.shape:
             one, other = left.describe(), right.describe()
@@ -271,7 +272,11 @@ class LossReader:
             self.report.error("PS0207", relation.span, f"{one} on the left, {other} on the right", others=others)
         outputs = self.scope.of("output", "choose", "component")
         names = names_used(relation.left) + names_used(relation.right)
-        if not any(name in outputs for name in reached(names, self._needs)):
+        behind = reached(names, self._needs)
+        numeric = all(kind.numeric for kind in (left, right) if kind.known)
+        if not any(name in outputs for name in behind):
+            if any(name in self.scope.of("input") for name in behind) and numeric and not _overs(relation.left):
+                return Fact(relation, *self.report.line(relation.span))
             message = "this says nothing about an output or a choice, so the mechanism cannot obey it"
             hint = "what is believed of the data is written with ~, as in x ~ uniform"
             self.report.error("PS0411", relation.span, message, help=hint)

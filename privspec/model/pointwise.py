@@ -253,11 +253,19 @@ class Pointwise(Algebra[Grid]):
         known = value.value(0, 0)
         own = node is None or node.name in self.bound_variables or node.type.numeric or not node.type.shape
         kind = value_type(known) if own or node is None else node.type
-        return Argument(kind, known if value.constant else None, None, item.span)
+        return Argument(kind, known if value.constant else None, None if node is None else node.domain, item.span)
 
     def applied(self, expr: syntax.Call, bound: Bound, data: list[Grid]) -> Grid:
         with computing(expr):
+            if bound.of_values is not None:
+                return _each(lambda held: _tallied(held, bound.of_values), data)
             return _each(bound.apply, data) if data else constant(bound.apply())
+
+
+def _tallied(held: Any, values: Any) -> Entries:
+    """How many entries have each value."""
+    entries = list(np.ravel(held))
+    return exact_array([Fraction(sum(entry == value for entry in entries)) for value in values], (len(values),))
 
 
 def _numbers(grid: Grid, span: Span) -> Entries:

@@ -233,6 +233,15 @@ class MechanismConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """`sum(x) = 10`, `a <= b`: what is true of all data that exist; entry by entry where both sides have several."""
+
+    relation: syntax.Relation
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class AssertedSensitivity:
     """`name has l1 sensitivity at most e wrt x`: asserted by the user, never checked."""
 

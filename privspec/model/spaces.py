@@ -83,6 +83,9 @@ def order_matters(model: Model, name: str) -> bool:
     """
     if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
         return True
+    index = model.nodes[name].index
+    if index is not None and any(node.index == index for node in model.inputs if node.name != name):
+        return True  # what one person has in two inputs is told apart from what another has in the second
     if any(chain.subject == name for chain in model.chains):
         return True
     for data in model.models:
@@ -97,7 +100,8 @@ def order_matters(model: Model, name: str) -> bool:
                 return True
     fair = (getattr(line, side, None) for line in model.fairness for side in ("of", "given"))
     looks = _Looks(model, name, model.nodes[name].index)
-    return any(looks.inside(expr) for expr in (*expressions(model), *(syntax.Name(one) for one in fair if one)))
+    facts = (one.relation for one in model.facts)
+    return any(looks.inside(expr) for expr in (*expressions(model), *facts, *(syntax.Name(one) for one in fair if one)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import accumulate, combinations, product
 from math import prod
+from operator import eq, ge, le
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from privspec.core.records import dataclass
 from privspec.core.rounding import root
 from privspec.kernel.measures import PURE
 from privspec.language import syntax
-from privspec.language.walk import reached
+from privspec.language.walk import names_used, reached
 from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Table
 from privspec.model.graph import Model
@@ -48,6 +49,9 @@ from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key,
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, Value
 
+HOLDS = {"=": eq, "<=": le, ">=": ge}
+NOWHERE = -1
+"""The row of a world that does not exist."""
 PAIR_LIMIT = 2**22
 """Pairs of neighbours of one requirement."""
 
@@ -183,7 +187,7 @@ class Adjacency:
             self._few(max(pairs, size**2), requirement)
             one, other = np.triu_indices(size, 1)
             a, b = worlds[:, one].ravel(), worlds[:, other].ravel()
-            apart = rows[a] != rows[b]
+            apart = (rows[a] != rows[b]) & (rows[a] != NOWHERE) & (rows[b] != NOWHERE)
             found.append((a[apart], b[apart]))
         first, second = zip(*found, strict=True)
         return np.concatenate(first), np.concatenate(second)
@@ -201,7 +205,7 @@ class Adjacency:
     def _rows_of(self, worlds: Indices) -> set[tuple[int, ...]]:
         """The rows that sets of worlds lead to, where these are several."""
         rows = np.asarray(self.world_rows, dtype=np.intp)[worlds]
-        found = {tuple(sorted(set(some))) for some in rows.tolist()}
+        found = {tuple(sorted({*some} - {NOWHERE})) for some in rows.tolist()}
         return {some for some in found if len(some) > 1}
 
     def _relations(self, requirement: Requirement) -> Iterator[tuple[NeighbourRelation, list[int]]]:
@@ -281,8 +285,13 @@ def row_law(
         return None
     total = [Fraction(0)] * len(rows)
     for row, mass in zip(world_rows, masses, strict=True):
-        total[row] += mass
-    return short(tuple(total), known[inputs[0]].span if inputs and inputs[0] in known else model.spec.span)
+        if row != NOWHERE:
+            total[row] += mass
+    place = known[inputs[0]].span if inputs and inputs[0] in known else model.spec.span
+    whole = sum(total, Fraction(0))
+    if not whole:
+        raise Failure("PS0406", place, "the laws of the data give no probability to data of which all facts are true")
+    return short(tuple(mass / whole for mass in total), place)
 
 
 def _check_law(model: Model, data: DataModel) -> None:
@@ -417,7 +426,8 @@ def worlds(model: Model) -> Worlds:
     seen = looked_at(model)
     hidden = [name for line in model.requirements if isinstance(line.neighbours, GivenTheModel) for name in line.wrt]
     known = {name for m in model.models for name in m.subjects}
-    inputs = _inputs_behind(model, (*seen, *hidden))
+    stated = [name for one in model.facts for name in names_used(one.relation)]
+    inputs = _inputs_behind(model, (*seen, *hidden, *stated))
     if not inputs:
         message = "no line looks at the data, so that the best answer is the same whatever they are"
         raise Failure("PS0511", model.loss_span, message, help="compare an output with an input, as in E[ (z - x)^2 ]")
@@ -430,12 +440,15 @@ def worlds(model: Model) -> Worlds:
         hint = "use fewer values or coarser ones; functions such as sum, that do not look at the order, need fewer"
         raise Failure("PS0515", big.node.span, message, label=f"{big.size:,} values", help=hint)
     base = tuple(product(*(s.values for s in spaces)))
+    exist = _exist(model, inputs, base)
     if own_model or size > ROW_LIMIT:
-        of, rows, world_rows = _computed_rows(model, seen, inputs, base)
+        of, rows, world_rows = _computed_rows(model, seen, inputs, base, exist)
         labels = tuple(_joint([label(v) for v in row]) for row in rows)
     else:
-        of, rows, world_rows = inputs, base, tuple(range(size))
-        labels = tuple(_joint(list(parts)) for parts in product(*(s.labels for s in spaces)))
+        of, rows = inputs, tuple(world for world, there in zip(base, exist, strict=True) if there)
+        world_rows = tuple(n - 1 if there else NOWHERE for n, there in zip(accumulate(exist), exist, strict=True))
+        every = product(*(s.labels for s in spaces))
+        labels = tuple(_joint(list(parts)) for parts, there in zip(every, exist, strict=True) if there)
     columns = _columns(model, len(rows))
     prior = row_law(model, of, spaces, rows, world_rows)
     return Worlds(model, of, spaces, rows, labels, tuple(o.name for o in model.outputs), columns, world_rows, prior)
@@ -453,17 +466,40 @@ def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _computed_rows(
-    model: Model, names: tuple[str, ...], inputs: tuple[str, ...], base: tuple[tuple[Value, ...], ...]
+    model: Model,
+    names: tuple[str, ...],
+    inputs: tuple[str, ...],
+    base: tuple[tuple[Value, ...], ...],
+    exist: Sequence[bool],
 ) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...], tuple[int, ...]]:
     """Distinct joint values of computed nodes, in order, and the row of every world."""
     scene = Pointwise(model, {name: [world[i] for world in base] for i, name in enumerate(inputs)})
     grids = [scene.node(name, model.nodes[name].span) for name in names]
     found = [tuple(grid.value(w, 0) for grid in grids) for w in range(len(base))]
     keys = [tuple(key(v) for v in values) for values in found]
-    order = sorted(dict.fromkeys(keys), key=_sortable)
+    order = sorted(dict.fromkeys(k for k, there in zip(keys, exist, strict=True) if there), key=_sortable)
     number = {k: i for i, k in enumerate(order)}
     first = dict(zip(reversed(keys), reversed(found), strict=True))
-    return names, tuple(first[k] for k in order), tuple(number[k] for k in keys)
+    world_rows = (number[k] if there else NOWHERE for k, there in zip(keys, exist, strict=True))
+    return names, tuple(first[k] for k in order), tuple(world_rows)
+
+
+def _exist(model: Model, inputs: tuple[str, ...], base: tuple[tuple[Value, ...], ...]) -> list[bool]:
+    """Whether a world is one of those of which all facts are true.
+
+    Raises: Failure PS0345 if none is.
+    """
+    scene = Pointwise(model, {name: [world[i] for world in base] for i, name in enumerate(inputs)})
+    exist = [True] * len(base)
+    for one in model.facts:
+        sides = one.relation.left, one.relation.right
+        gap = scene.of(syntax.Binary("-", *sides, span=one.relation.span)).spread(len(base), 1)
+        true = [all(HOLDS[one.relation.op](entry, 0) for entry in np.ravel(row)) for row in gap]
+        exist = [before and now for before, now in zip(exist, true, strict=True)]
+    if not any(exist):
+        text = "no data are such that all facts of this spec are true"
+        raise Failure("PS0345", model.facts[-1].relation.span, text)
+    return exist
 
 
 def _sortable(item: Any) -> Any:

@@ -41,7 +41,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
     own = OF_FORM[family_of(model).form](model, plan)
-    units = (*_units(model), *_different(model))
+    units = (*_units(model), *_different(model), *_facts(model))
     return [_trust(model), *_parts(model), *own, *_correlations(model), *units, *_cut(model)]
 
 
@@ -105,6 +105,16 @@ def _different(model: Model) -> Iterator[Assumption]:
     for one in model.different:
         text = f"Nobody is in two of {listing(one.names)}: whoever is, is protected less."
         yield _said(text, "asserted by the user", line=model.line(one))
+
+
+def _facts(model: Model) -> Iterator[Assumption]:
+    """What is true of all data: nothing is promised of others."""
+    for one in model.facts:
+        text = (
+            f"Line {one.line} is true of all data ({one.text}). Nothing is promised of data of which it is not, and "
+            "they are compared with no others."
+        )
+        yield _said(text, "asserted by the user", line=one.line)
 
 
 def _units(model: Model) -> Iterator[Assumption]:

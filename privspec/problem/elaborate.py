@@ -32,6 +32,7 @@ from privspec.kernel.core.problem import (
     Computed,
     ContributionBound,
     Data,
+    Fact,
     Frame,
     Obligation,
     PublicValue,
@@ -77,6 +78,8 @@ ELABORATOR = "1"
 """Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
 
 
+WITH_FACTS = ("table",)
+"""Forms whose rows are the data that exist."""
 Problem = Frame
 """What a spec promises and wants: the frame that the kernel reads, with its block in the kernel's types."""
 
@@ -100,6 +103,7 @@ def elaborate(model: Model) -> Problem:
             views=() if model.open else views_of(model),
             blocks=(block_of(model),),
             computed=tuple(Computed(one.name, one.sources, one.text, one.line) for one in model.computed),
+            facts=tuple(Fact(one.line, one.text) for one in model.facts),
         )
         if not model.open and not model.chosen:
             cut_of(model, found)  # a law that says nothing of the error is refused
@@ -168,6 +172,10 @@ def block_of(model: Model) -> Any:
     Raises: SpecError PS05xx.
     """
     family = family_of(model)
+    if model.facts and family.form not in WITH_FACTS:
+        hint = "give inputs and outputs few values each, as in output z in 0..10, one output a spec"
+        text = "solve takes facts about data where results are drawn from a table"
+        raise SpecError.at(model.source, model.facts[0].relation.span, "PS0501", text, help=hint)
     for line in model.requirements:
         special = isinstance(line.neighbours, Asserted | Spaced) or line.neighbours.by_id
         persons = line.neighbours.by_id and family.form in ("keys", "selection", "marginals", "system")

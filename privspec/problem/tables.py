@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 from privspec.core.diagnostics import SpecError
 from privspec.kernel.core.reading import Grid
@@ -89,7 +90,7 @@ def _lower(model: Model, *, priced: bool) -> Table:
         columns=space.column_labels,
         places=_places(space),
         prior=None if space.prior is None else exact_grid(space.prior, (len(space.rows),)),
-        compared=tuple(_compared(space, requirement) for requirement in model.requirements),
+        compared=tuple(map(partial(_told_apart, space), model.requirements)),
         expression="" if model.loss is None else spell(model.loss),
         loss=loss,
         estimates=estimated,
@@ -120,6 +121,20 @@ def difference_of(model: Model, moved: Requirement) -> Compared | None:
         return _compared(worlds(model), moved)
     except Failure:
         return None
+
+
+def _told_apart(space: Worlds, requirement: Requirement) -> Compared:
+    """The rows that a line compares.
+
+    Raises: Failure PS0346 where facts about data leave it none, so that it would protect nothing.
+    """
+    found = _compared(space, requirement)
+    if space.model.facts and len(space.rows) > 1 and not found.cliques and not found.pairs.entries:
+        text = f"by the facts that this spec states, no two data sets differ by {requirement.neighbours.describe()}"
+        hint = "this line would protect nothing: let more change at once, as in replacing up to 2 entries"
+        others = tuple((one.relation.span, "true of both") for one in space.model.facts)
+        raise Failure("PS0346", requirement.span, text, help=hint, others=others)
+    return found
 
 
 def _compared(space: Worlds, requirement: Requirement) -> Compared:

@@ -26,6 +26,8 @@ def words(problem: Problem) -> Iterator[str]:
     yield trust_words(problem.trust)
     yield from (data_words(data, problem) for data in problem.data)
     yield from map(public_words, problem.public)
+    for fact in problem.facts:
+        yield f"Line {fact.line} is taken to be true of all data, and no line compares others: `{fact.text}`."
     yield from map(obligation_words, problem.obligations)
     if not problem.obligations:
         yield "No line asks for privacy: what is released may reveal the data."

@@ -212,3 +212,104 @@ def test_what_the_model_does_not_say_is_refused(old: str, new: str, code: str) -
     with pytest.raises(SpecError) as error:
         Problem(text.replace(old, new)).solve()
     assert code in [one.code for one in error.value.diagnostics]
+
+
+# --- facts about data ----------------------------------------------------------------------------
+
+SEATS = """variables:
+  input x in (0..2)^3
+  output z in 0..2
+background:
+  sum(x) = 3
+  x[1] <= x[2]
+loss: worst[ |z - x[2]| ]
+privacy: z is 1-DP wrt x, replacing up to 2 entries
+"""
+
+
+def test_only_data_that_exist_are_compared() -> None:
+    found = solved_text(SEATS)
+    worlds = [x for x in product(range(3), repeat=3) if sum(x) == 3 and x[0] <= x[1]]
+    pairs = [(a, b) for a, b in permutations(worlds, 2) if sum(p != q for p, q in zip(a, b, strict=True)) <= 2]
+    assert [[int(n) for n in row] for row in found["mechanism"]["inputs"]] == [list(x) for x in worlds]
+    # variables: the table, and the worst case
+    size = len(worlds) * 3 + 1
+    rows = []
+    for a, b in pairs:
+        for z in range(3):
+            row = np.zeros(size)
+            row[worlds.index(a) * 3 + z], row[worlds.index(b) * 3 + z] = 1, -exp(1)
+            rows.append(row)
+    for k, x in enumerate(worlds):
+        row = np.zeros(size)
+        row[k * 3 : k * 3 + 3], row[-1] = [abs(z - x[1]) for z in range(3)], -1
+        rows.append(row)
+    sums = np.hstack([np.kron(np.eye(len(worlds)), np.ones(3)), np.zeros((len(worlds), 1))])
+    least_worst = linprog(np.eye(size)[-1], np.array(rows), np.zeros(len(rows)), sums, np.ones(len(worlds))).fun
+    assert found["loss"]["value"] == pytest.approx(least_worst, rel=1e-6)
+    everywhere = solved_text(SEATS.replace("  sum(x) = 3\n  x[1] <= x[2]\n", "  x ~ uniform\n"))
+    assert found["loss"]["value"] < everywhere["loss"]["value"]
+
+
+def test_a_law_is_that_of_data_that_exist() -> None:
+    text = """variables:
+  input low in 0..2
+  input high in 0..2
+  output z in 0..2
+background:
+  low <= high
+  (low, high) ~ categorical([[1, 2, 3], [9, 4, 1], [9, 9, 1]])
+loss: E[ (z - high)^2 ]
+privacy: z is 2-DP wrt low, given the model
+"""
+    found = solved_text(text)
+    assert found["mechanism"]["prior"] == ["1/12", "1/6", "1/4", "1/3", "1/12", "1/12"]
+    chances = dict(zip([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)], [1, 2, 3, 4, 1, 1], strict=True))
+    expected = least(list(chances), lambda w: chances[w] / 12, lambda w, z: (z - w[1]) ** 2, [lambda w: w[0]], 3, 2)
+    assert found["loss"]["value"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_fact_that_the_spec_does_not_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan whose rows are fewer than the data that the spec allows."""
+    honest, fewer = (
+        json.loads(json.dumps(solved_text(text))) for text in (SEATS.replace("  x[1] <= x[2]\n", ""), SEATS)
+    )
+    assert len(honest["problem"]["facts"]) == 1
+    for forged_one in (fewer | {"spec": honest["spec"]}, honest | {"problem": fewer["problem"]}):
+        path = tmp_path / "forged.json"
+        path.write_text(json.dumps(resign(forged_one)), "utf-8")
+        assert run_command_line(["verify", str(path)]) == 7
+        assert "failed  problem" in capsys.readouterr().out
+
+
+def test_facts_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, plan, data = (tmp_path / name for name in ("s.priv", "s.plan.json", "x.csv"))
+    spec.write_text(SEATS, "utf-8")
+    assert run_command_line(["check", str(spec), "--problem"]) == 0
+    assert "no line compares others: `sum(x) = 3`" in capsys.readouterr().out
+    assert run_command_line(["solve", str(spec), "-o", str(plan)]) == 0
+    assert "Nothing is promised of data of which it is not" in " ".join(capsys.readouterr().out.split())
+    run = ["run", str(plan), "--input", f"x={data}", "--ledger", str(tmp_path / "l.db"), "--new-ledger", "-o"]
+    for name, values, code in (("a", "2\n1\n1", 2), ("b", "0\n1\n2", 0)):
+        data.write_text(f"x\n{values}\n", "utf-8")
+        done = run_command_line([*run, str(tmp_path / f"{name}.json")])
+        assert (done == 0) == (code == 0)
+    assert "PS0821" in capsys.readouterr().err
+    for reader in ("public", "auditor", "engineer"):
+        assert run_command_line(["explain", str(plan), "--for", reader, "-o", str(tmp_path / f"{reader}.md")]) == 0
+        assert "sum(x) = 3" in (tmp_path / f"{reader}.md").read_text("utf-8"), reader
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("sum(x) = 3", "sum(x) = 7", "PS0345"),
+        (", replacing up to 2 entries", ", replacing one entry", "PS0346"),
+        ("z in 0..2", "z", "PS0501"),
+    ],
+)
+def test_facts_that_do_not_fit(old: str, new: str, code: str) -> None:
+    text = SEATS.replace(old, new)
+    with pytest.raises(SpecError) as error:
+        Problem(text).solve()
+    assert code in [one.code for one in error.value.diagnostics]

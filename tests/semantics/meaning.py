@@ -149,7 +149,23 @@ class Meaning:
 
     def worlds(self, adding: bool = False) -> list[World]:
         spaces = [self.held(name, adding) for name in self.inputs]
-        return [dict(zip(self.inputs, values, strict=True)) for values in product(*spaces)]
+        every = (dict(zip(self.inputs, values, strict=True)) for values in product(*spaces))
+        return [world for world in every if all(self.true(fact, world) for fact in self.facts)]
+
+    @cached_property
+    def facts(self) -> list[syntax.Relation]:
+        """What is said of all data: comparisons that are about no average, and define nothing."""
+        lines = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op != "~")
+        plain = (line for line in lines if not isinstance(line.left, syntax.Over))
+        return [line for line in plain if line.op != "=" or isinstance(line.left, syntax.Call | syntax.Binary)]
+
+    def true(self, fact: syntax.Relation, world: World) -> bool:
+        running = [(item.name, item.domain) for item in getattr(fact, "running", ())]
+        sides = [flat(self.terms(side, running, world)) for side in (fact.left, fact.right)]
+        width = max(map(len, sides))
+        one, other = (side * (width // len(side)) for side in sides)
+        holds = {"=": operator.eq, "<=": operator.le, ">=": operator.ge}[fact.op]
+        return all(map(holds, one, other))
 
     def value(self, expr: syntax.Node, at: World) -> Any:
         """The value of an expression where some names have values; norms are taken squared only, so all is exact."""
@@ -252,12 +268,12 @@ class Meaning:
     def call(self, expr: syntax.Call, at: World) -> Any:
         """The library, as far as specs of tests use it; a winner that is drawn is a law."""
         rule, first = expr.function, expr.arguments[0]
+        if rule == "histogram" and not self.columns(self.variables[first.id].domain):
+            domain, held = self.variables[first.id].domain, self.named(first.id, at)
+            each = self.values(domain.base if isinstance(domain, syntax.Power) else domain)
+            return tuple(Fraction(held.count(value)) for value in each)
         if rule in ("histogram", "marginals"):
             columns = self.columns(self.variables[first.id].domain)
-            if not columns:
-                return tuple(
-                    Fraction(at[first.id].count(value)) for value in self.values(self.variables[first.id].domain)
-                )
             kept = {item.id for item in expr.arguments[1].items} if rule == "marginals" else dict(columns)
             places = [i for i, (column, _) in enumerate(columns) if column in kept]
             seen = [tuple(record[i] for i in places) for record in at[first.id]]
@@ -382,8 +398,16 @@ class Meaning:
 
     def chance(self, world: World) -> Fraction:
         """How likely a world is; 1 where the data have no model."""
-        models = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "~")
-        return prod((self.likelihood(line, world) for line in models), start=Fraction(1))
+        models = [line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "~"]
+        return prod((self.likelihood(line, world) for line in models), start=1 / self.existing)
+
+    @cached_property
+    def existing(self) -> Fraction:
+        """How likely it is that all facts are true."""
+        models = [line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "~"]
+        every = self.worlds() if self.facts else []
+        likely = (prod((self.likelihood(line, one) for line in models), start=Fraction(1)) for one in every)
+        return sum(likely, ZERO) or Fraction(1)
 
     def likelihood(self, line: syntax.Relation, world: World) -> Fraction:
         """Of the input that a model is of; records and parties are independent of each other."""

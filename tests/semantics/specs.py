@@ -43,6 +43,12 @@ def finite(dice: Random) -> str:
     for name in kinds:
         law = f"categorical({[1, 3, 2][: 2 if domains[name] in TWO else 3]})"
         lines.append(f"  {name} ~ {dice.choice(['uniform', 'uniform', law])}")
+    if dice.random() < 0.3:
+        facts = [f"sum({n}) {dice.choice(['=', '<=', '>='])} 2" for n in numeric if kinds[n] in ("power", "party")]
+        facts += [f"histogram({n})[j] >= 1 for j in 1..2" for n in kinds if kinds[n] == "party"]
+        facts += [f"histogram({n})[1] <= 1" for n in kinds if kinds[n] == "power" and "^2" in domains[n]]
+        facts += ["x <= y", "x + y >= 1"] * ([kinds[n] for n in numeric] == ["numbers"] * 2)
+        lines += [f"  {dice.choice(facts)}"] if facts else []
     alike = [n for n in numeric if kinds[n] == "numbers"]
     costs = ["({0} - s)^2", "|{0} - s|", "2 * {0}"] if target else ["{0}^2"]
     costs += [f"mismatch({{0}}, {n})" for n in alike] * 2

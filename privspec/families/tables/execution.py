@@ -33,7 +33,7 @@ from privspec.kernel.trust import KINDS
 from privspec.model.domains import Rankings
 from privspec.model.neighbours import GIVEN, GivenTheModel, ReplacingEverything
 from privspec.model.pointwise import Pointwise
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, listing
 from privspec.model.spaces import order_matters
 from privspec.model.values import Value
 from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
@@ -406,6 +406,14 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
     """
     values, applied = read_values(rows, data, circumstances)
     row = rows.row_of(values)
+    if row is None and rows.model.facts:
+        lines = listing([f"line {one.line}" for one in rows.model.facts], "or")
+        refuse(
+            "PS0821",
+            f"the data are not as {lines} says of all data",
+            "nothing was drawn and nothing was spent; that a run is refused tells that it is not true",
+            help="correct the spec, or the data",
+        )
     if row is None:
         raise UsageError.of(
             "PS0820",

@@ -210,6 +210,14 @@ class Computed:
 
 
 @frozen
+class Fact:
+    """What is true of all data that exist, as a spec says: no block compares others."""
+
+    line: int
+    text: str
+
+
+@frozen
 class Frame:
     """A problem; its blocks are read by the rules of their form."""
 
@@ -223,6 +231,7 @@ class Frame:
     views: tuple[View, ...]
     blocks: tuple[Any, ...]
     computed: tuple[Computed, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         names = {one.name for one in self.data}
