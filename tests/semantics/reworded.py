@@ -49,7 +49,7 @@ class Reworded:
     def spec(self, tree: s.Spec) -> s.Spec:
         lines, new = list[Any](), list[s.Variable]()
         for line in tree.background:
-            if isinstance(line, s.Relation) and line.op == "=" and not isinstance(line.left, s.Over):
+            if isinstance(line, s.Relation) and line.op == "=" and isinstance(line.left, s.Name | s.Index):
                 line = replace(line, right=self.said(line.right))
                 if type(line) is s.Relation and self.dice.random() < 0.5:
                     name, indices = f"part{len(new)}", getattr(line.left, "indices", ())
