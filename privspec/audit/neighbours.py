@@ -284,18 +284,19 @@ class _Input:
             kept = None if index is not None else kept_of(model, model.nodes[name])
             alike = None if kept is None else kept.per_cell
             cells = 4 if kept is None or alike is None else -(-kept.most // alike)
-            values = product(*(_some(one, 2 if alike is None else cells) for _, one in domain.attributes))
+            columns = domain.columns
+            values = product(*(_some(one, 2 if alike is None else cells) for one in columns.values()))
             every = list(islice(values, MANY))
             choices = tuple(dict.fromkeys([*every[: max(cells - 1, 1)], every[-1]]))
-            middle = tuple(_middle(one) for _, one in domain.attributes)
+            middle = tuple(_middle(one) for one in columns.values())
             if index is not None:
                 each = domain.records or 2
-                return cls(name, (index, *domain.names), choices, units, each, numbered=True, free=not domain.records)
+                return cls(name, (index, *columns), choices, units, each, numbered=True, free=not domain.records)
             if kept is not None:
-                header = (kept.person, *domain.names)
+                header = (kept.person, *columns)
                 return cls(name, header, choices, units, each=kept.most, numbered=True, free=True, alike=alike)
             count = few if relation.adding or domain.records is None else domain.records
-            return cls(name, domain.names, choices, count, free=True, middle=middle)
+            return cls(name, tuple(columns), choices, count, free=True, middle=middle)
         if isinstance(domain, domains.RankingOf | domains.PartialRankingOf) and index is not None:
             words = [show(one) for one in domain.alternatives]
             words = words[: max(domain.places, 2)] if isinstance(domain, domains.PartialRankingOf) else words

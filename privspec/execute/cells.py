@@ -116,6 +116,16 @@ def id_text(cell: Any) -> str | None:
     return text or None
 
 
+def day_text(cell: Any) -> str | None:
+    """The day of a cell that holds one, or a moment, in UTC where it has a zone; None of any other."""
+    text = id_text(cell)
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return text
+    return (moment if moment.tzinfo is None else moment.astimezone(UTC)).date().isoformat()
+
+
 def clean_text(text: str) -> str:
     """A text without what shows nothing, in the form NFC, with one space for blanks and none at either end."""
     if not (text.isascii() and text.isprintable()):

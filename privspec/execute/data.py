@@ -51,6 +51,7 @@ from privspec.problem.words import kept_words
 if TYPE_CHECKING:
     from privspec.execute.family import RunContext
     from privspec.kernel.core.problem import ContributionBound
+    from privspec.kernel.derived import Derived
     from privspec.noise.samplers import Randomness
 
 
@@ -165,7 +166,8 @@ class Grid:
 
     `step`: as a share of upper - lower (of one unit where a bound is missing, of the radius for balls); `drops`:
     records that do not fit are left out of a table instead of being put into another cell; `index`: the set that the
-    first axis runs over; `kept`: how many records of each person are counted.
+    first axis runs over; `kept`: how many records of each person are counted; `derived`: columns that follow from
+    others.
     """
 
     held: InputLayout
@@ -173,6 +175,7 @@ class Grid:
     drops: bool = False
     index: str | None = None
     kept: ContributionBound | None = None
+    derived: tuple[Derived, ...] = ()
 
     @property
     def size(self) -> int:
@@ -459,7 +462,9 @@ def _tables(
     Raises: DataError (PS0803 to PS0809).
     """
     held = one.held
-    sizes, names = tuple(a.size for a in attributes), list(dict.fromkeys(a.name for a in attributes))
+    sizes, person = tuple(a.size for a in attributes), one.kept.person if one.kept else None
+    asked = Statistic(held.name, tuple(attributes), one.step.denominator, person, one.derived)
+    names = asked.columns[person is not None :]
     if attributes and prod(sizes) != held.stop - held.start:
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
     document = isinstance(source, Path) and source.suffix.lower() == ".json"
@@ -481,12 +486,11 @@ def _tables(
     data = records_of(held.name, source, said.texts, names)
     if data.names == ["count"] and "count" not in names and shared is None and one.kept is None:
         return _summed(_given_counts(held, "count", sizes, source, said), sizes, tables)
-    asked = Statistic(held.name, tuple(attributes), one.step.denominator, one.kept.person if one.kept else None)
     data.check(asked.columns)
     for remark in data.remarks(asked.columns):
         said.keeper.remark(held.name, remark)
     if said.selects is not None:
-        said.selects.extend((held.name, select) for select in data.select(asked))
+        said.selects.extend((held.name, select) for select in data.select(asked.read))
         return [np.zeros(prod(sizes[i] for i in own), dtype=np.int64) for own in tables]
     return _count(one, asked, tables, data, said)
 
@@ -535,7 +539,7 @@ def _count(
     Whole numbers of steps where columns are added up; persons' records are cut by the cells of the first table.
     """
     held, attributes, keeper = one.held, asked.attributes, circumstances.keeper
-    fits = [_fit(one, attribute, keeper) for attribute in attributes]
+    fits = [_fit(one, attribute, keeper, computed=asked.of(attribute.name)) for attribute in attributes]
     lookups = [attribute.lookup() for attribute in attributes]
     strides = [{i: prod(attributes[j].size for j in own[k + 1 :]) for k, i in enumerate(own)} for own in tables]
     kind = object if asked.added else np.int64
@@ -547,7 +551,7 @@ def _count(
         exact = False
         fits[place].cell(cell, times)
 
-    found = data.groups(asked, told)
+    found = map(asked.followed, data.groups(asked.read, told))
     for groups in [Groups.joined(asked, found)] if one.kept else found:
         records = np.array(groups.records, dtype=np.int64)
         fitting, places = np.ones(len(records), dtype=bool), dict[int, NDArray[np.int64]]()
@@ -567,7 +571,10 @@ def _count(
             places[place] = np.maximum(codes, 0)
         for place, tally in zip(asked.numbers, groups.tallies, strict=True):
             exact = exact and not tally.below + tally.above
-            fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
+            if asked.of(attributes[place].name) is not None:
+                fits[place].outside += tally.below
+            else:
+                fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
         if one.drops:
             lost += int(records[~fitting].sum())
             groups = groups.of(np.where(fitting, records, 0))
@@ -590,11 +597,13 @@ def _count(
     return counts
 
 
-def _fit(one: Grid, attribute: Attribute, keeper: DataOwnerReport) -> Fit:
+def _fit(one: Grid, attribute: Attribute, keeper: DataOwnerReport, computed: Derived | None = None) -> Fit:
     first = attribute.values[0] if attribute.values else str(attribute.lower)
     fate = "their records are left out" if one.drops else f"each counts as {first}"
     ends = (None, None) if attribute.values else (float(attribute.lower), float(attribute.upper))
     words = attribute.values
+    if computed is not None and computed.formula is not None:
+        return keeper.fit(one.held.name, attribute.name, fate=fate, what="computed from a number beyond its ends")
     if attribute.measured:
         ends, words = (float(Fraction(words[0])), float(Fraction(words[1]))), ()
     return keeper.fit(one.held.name, attribute.name, fate=fate, words=words, lower=ends[0], upper=ends[1])

@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from numbers import Number
@@ -596,8 +596,16 @@ def _decoded(cell: Any) -> Any:
     return None if cell is None else cell.decode("utf-8", errors="replace")
 
 
-def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], people: Sequence[str] = ()) -> pl.LazyFrame:
+def readable(
+    name: str,
+    frame: pl.LazyFrame,
+    columns: Sequence[str],
+    people: Sequence[str] = (),
+    days: Collection[str] = (),
+) -> pl.LazyFrame:
     """These columns of a frame, as numbers, truth values or texts; the ids of `people` as texts, before them.
+
+    Moments in columns of `days` are texts of the day that they lie in, in UTC where they have a zone.
 
     Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
     """
@@ -617,6 +625,10 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], people: Seq
             chosen.append(pl.col(column).cast(pl.String).cast(pl.Float64, strict=False))
         elif kind.is_numeric() or kind in (pl.String, pl.Boolean):
             chosen.append(pl.col(column))
+        elif column in days and isinstance(kind, pl.Date | pl.Datetime):
+            zoned = isinstance(kind, pl.Datetime) and kind.time_zone is not None
+            moment = pl.col(column).dt.convert_time_zone("UTC") if zoned else pl.col(column)
+            chosen.append(moment.dt.date().cast(pl.String))
         else:
             refuse_kind(column, name)
     return frame.select(chosen)

@@ -18,32 +18,42 @@ says, for which engines give the sum of the least steps of every set of columns.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import combinations
 from math import floor, nextafter
+from operator import add, mul, sub, truediv
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import astuple, dataclass, replace
-from privspec.execute.cells import id_text
+from privspec.execute.cells import day_text, id_text
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
+from privspec.kernel.derived import Combined, Derived, Fixed, Formula, Named, Power, SourceColumn
 
 if TYPE_CHECKING:
     import polars as pl
 
     from privspec.kernel.core.linear import Column
 
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 NO_PLACE = -1
 """The code of a value that is missing or not in its attribute's domain."""
 BATCH = 2**18
 """Rows of text, or groups, that are held at once."""
+
+
+def below_of(cuts: Iterable[str]) -> tuple[float, ...]:
+    """For each cut the least number that does not lie before it: 12.1 is 12.1, rounded as data are to 64 bits."""
+    told = ((sign, float(Fraction(value))) for sign, value in (text.split() for text in cuts))
+    return tuple(nextafter(value, np.inf) if sign == "<=" else value for sign, value in told)
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,21 @@ class Attribute:
             return cls(column.name, column.values, shared=column.shared, cuts=column.cuts)
         return cls(column.name, (), column.lower, column.upper, cuts=column.cuts)
 
+    @classmethod
+    def source(cls, column: SourceColumn) -> Attribute:
+        """A column that others follow from."""
+        if column.lower is None or column.upper is None:
+            return cls(column.name, column.values, shared=column.between)
+        return cls(column.name, (), column.lower, column.upper)
+
     @property
     def size(self) -> int:
         return len(self.cuts) + 1 if self.cuts else len(self.values) or self.upper - self.lower + 1
+
+    @cached_property
+    def days(self) -> bool:
+        """Whether its values are days: moments are read as the day that they lie in."""
+        return all(map(DAY.fullmatch, self.values or ("",)))
 
     @property
     def measured(self) -> bool:
@@ -80,9 +102,8 @@ class Attribute:
 
     @cached_property
     def below(self) -> tuple[float, ...]:
-        """For each cut the least number that does not lie before it: 12.1 is 12.1, rounded as data are to 64 bits."""
-        told = ((sign, float(Fraction(value))) for sign, value in (text.split() for text in self.cuts))
-        return tuple(nextafter(value, np.inf) if sign == "<=" else value for sign, value in told)
+        """For each cut the least number that does not lie before it."""
+        return below_of(self.cuts)
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -115,6 +136,8 @@ class Attribute:
         if not self.values:
             return self._nearest
         words = {text: place for place, text in enumerate(self.values)}
+        if self.days:
+            return lambda value: _found(words, {}, day_text(value))
         found = ((number(_decimal(text)), place) for text, place in words.items())
         quantities = {quantity: place for quantity, place in found if quantity == quantity}
         return partial(_found, {id_text(text) or text: place for text, place in words.items()} | words, quantities)
@@ -202,24 +225,80 @@ class Groups:
 class Statistic:
     """The plan: these attributes of the records of the input `name`, numbers in so many steps.
 
-    person: the column that says whose a record is; then records of a group are one person's, and all alike.
+    person: the column that says whose a record is; then records of a group are one person's, and all alike. derived:
+    columns that follow from others: what does is read as if it stood in the data.
     """
 
     name: str
     attributes: tuple[Attribute, ...]
     steps: int
     person: str | None = None
+    derived: tuple[Derived, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """All that are read."""
-        names = dict.fromkeys(one.name for one in self.attributes)
+        names = dict.fromkeys(name for one in self.attributes for name in self.sources(one.name))
         return [*([] if self.person is None else [self.person]), *names]
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """The columns of the data that a column is, or follows from."""
+        found = self.of(name)
+        return (name,) if found is None else tuple(one.name for one in found.columns)
+
+    def of(self, name: str) -> Derived | None:
+        """How a column follows from others; None of one of the data."""
+        return next((one for one in self.derived if one.name == name), None)
+
+    @cached_property
+    def computed(self) -> tuple[Derived, ...]:
+        """The columns that an engine computes."""
+        names = {one.name for one in self.attributes}
+        return tuple(one for one in self.derived if one.formula is not None and one.name in names)
+
+    @cached_property
+    def read(self) -> Statistic:
+        """What an engine is asked: in place of words that follow from values, these values."""
+        attributes = []
+        for one in self.attributes:
+            found = self.of(one.name)
+            tabled = found is not None and found.formula is None
+            attributes.append(Attribute.source(found.columns[0]) if found is not None and tabled else one)
+        return replace(self, attributes=tuple(attributes), derived=self.computed)
+
+    def followed(self, groups: Groups) -> Groups:
+        """Groups that an engine gave, with the words that follow from values."""
+        keys = list(groups.keys)
+        for i, (one, engine) in enumerate(zip(self.attributes, self.read.attributes, strict=True)):
+            found = self.of(one.name)
+            if found is not None and found.formula is None:
+                place, labels = engine.lookup(), found.labels
+                known = {value: place(value)[0] for value in set(keys[i])}
+                words = {value: labels[found.places[at]] for value, at in known.items() if at != NO_PLACE}
+                # what is none of the values stays what it is, but for a text that says a word which follows
+                words |= {value: None if id_text(value) in labels else value for value in known if value not in words}
+                keys[i] = [words[value] for value in keys[i]]
+        return replace(groups, keys=tuple(keys))
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """The places of the columns whose cells are read as numbers, whatever they are written as."""
-        return tuple(i for i, one in enumerate(self.attributes) if one.measured)
+        computed = {one.name for one in self.computed}
+        return tuple(i for i, one in enumerate(self.attributes) if one.measured or one.name in computed)
+
+    @property
+    def days(self) -> frozenset[str]:
+        """The columns of the data that hold days."""
+        return frozenset(one.name for one in self.read.attributes if one.days)
+
+    @cached_property
+    def quantities(self) -> Mapping[str, int]:
+        """The columns of the data whose cells are read as numbers, each with the place of the first that it is for."""
+        found: dict[str, int] = {}
+        for i in self.numbers:
+            for name in self.sources(self.attributes[i].name):
+                found.setdefault(name, i)
+        return found
 
     @cached_property
     def added(self) -> tuple[int, ...]:
@@ -256,27 +335,26 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> It
 
     names = asked.columns
     people = [names.pop(0)] if asked.person is not None else []
-    plain = readable(asked.name, frame, names, people)
+    plain = readable(asked.name, frame, names, people, asked.days)
     schema = plain.collect_schema()
-    texts = {i for i in asked.numbers if schema[asked.attributes[i].name] == pl.String}
+    texts = {name: place for name, place in asked.quantities.items() if schema[name] == pl.String}
     for part in frames_of(asked.name, plain, BATCH) if texts else (plain,):
         numbers = part.lazy()
-        for i in texts:
-            name = asked.attributes[i].name
+        for name, place in texts.items():
 
-            def entry(cell: Any, place: int = i) -> float:
+            def entry(cell: Any, place: int = place) -> float:
                 value = number(cell)
                 if value != value:
                     told(place, cell)
                 return value
 
             column = collect(asked.name, part.lazy().select(name))[name]
-            numbers = numbers.with_columns(pl.Series(name, numbers_at_once(column, entry)))
+            numbers = numbers.with_columns(pl.Series(_quantity(name), numbers_at_once(column, entry)))
         for found in collect(asked.name, _keyed(asked, numbers)).iter_slices(BATCH):
             for i in asked.numbers:
                 none = found[f"key_{i}"] if asked.attributes[i].shared else found[f"key_{i}"].is_null()
                 missing = int(found["records"].filter(none).sum())
-                if missing and i not in texts:
+                if missing and not texts.keys() & {*asked.sources(asked.attributes[i].name)}:
                     told(i, None, missing)
             yield _groups(asked, found)
 
@@ -286,20 +364,88 @@ def groups_of_file(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> Ite
     import polars as pl
 
     schema = frame.collect_schema()
-    texts = [name for name in (asked.attributes[i].name for i in asked.numbers) if schema[name] == pl.String]
+    texts = [name for name in asked.quantities if schema[name] == pl.String]
     if texts:
         collect(asked.name, frame.select(pl.col(texts).null_count()))
     yield from groups_of_frame(asked, frame, told)
 
 
+def _quantity(name: str) -> str:
+    """What a column of texts is called once its cells are read as numbers: its words may be counted as well."""
+    return f"number of {name}"
+
+
+def _beyond(name: str) -> str:
+    """What is called whether something that a column follows from lies beyond its ends."""
+    return f"beyond {name}"
+
+
+def _number(schema: Mapping[str, object], name: str) -> pl.Expr:
+    import polars as pl
+
+    read = _quantity(name)
+    return pl.col(read if read in schema else name).cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _with_computed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """A frame with the columns that follow from numbers, where none of these is missing."""
+    import polars as pl
+
+    schema, columns = frame.collect_schema(), list[pl.Expr]()
+    for one in asked.computed:
+        assert one.formula is not None
+        known = {source.name: _number(schema, source.name) for source in one.columns}
+        inside, beyond = {}, []
+        for source in one.columns:
+            low, high = map(float, source.ends)
+            x = known[source.name].clip(low, high)
+            inside[source.name] = x if source.between else (x + 0.5).floor().clip(low, high)
+            beyond.append(known[source.name].is_between(low, high).not_())
+        there = pl.all_horizontal([x.is_not_null() for x in known.values()])
+        found = _computed(one.formula, inside)
+        if one.cuts:
+            place = pl.sum_horizontal([(found >= value).cast(pl.Int64) for value in below_of(one.cuts)])
+            found = place.replace_strict(dict(enumerate(one.labels)), return_dtype=pl.String)
+        columns += [
+            pl.when(there).then(found).otherwise(None).alias(one.name),
+            (there & pl.any_horizontal(beyond)).fill_null(value=False).alias(_beyond(one.name)),
+        ]
+    return frame.with_columns(columns)
+
+
+def _computed(formula: Formula, columns: Mapping[str, pl.Expr]) -> pl.Expr:
+    import polars as pl
+
+    match formula:
+        case Named(name):
+            return columns[name]
+        case Fixed(number):
+            return pl.lit(float(number), dtype=pl.Float64)
+        case Power(base, exponent, size):
+            inner = _computed(base, columns)
+            return reduce(mul, [inner.abs() if size else inner] * exponent)
+        case Combined("min" | "max" as sign, left, right):
+            both = [_computed(left, columns), _computed(right, columns)]
+            return pl.min_horizontal(both) if sign == "min" else pl.max_horizontal(both)
+        case Combined(sign, left, right):
+            found: pl.Expr = OPERATORS[sign](_computed(left, columns), _computed(right, columns))
+            return found
+
+
+OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
 def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     import polars as pl
 
+    frame = _with_computed(asked, frame)
     schema, chosen, found = frame.collect_schema(), [], [pl.len().alias("records")]
     for i, one in enumerate(asked.attributes):
-        column = pl.col(one.name)
+        column, beyond = pl.col(one.name), _beyond(one.name)
+        if beyond in schema:
+            chosen.append(pl.col(beyond).alias(f"beyond_{i}"))
         if one.measured:
-            x = column.cast(pl.Float64, strict=False).fill_nan(None)
+            x = _number(schema, one.name)
             low, high = one.ends
             chosen += [(x.is_null() if one.shared else _side(one, x)).alias(f"key_{i}"), x.alias(f"x_{i}")]
             if one.shared:
@@ -308,14 +454,17 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
                 chosen.append(steps.alias(f"steps_{i}"))
             known = pl.col(f"x_{i}")
             nonzero, edge = known != 0.0, high / THOUSAND
-            tests = (known < low, known > high, nonzero, nonzero & (known.abs() <= edge))
-            found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
+            tests = [known < low, known > high, nonzero, nonzero & (known.abs() <= edge)]
         elif one.values or not schema[one.name].is_numeric():
             # zero has one text, whichever of its two signs stands there
             plain = pl.when(column == 0.0).then(0.0).otherwise(column) if schema[one.name].is_float() else column
             chosen.append(plain.alias(f"key_{i}"))
         else:
             chosen.append(_key(one, column.cast(pl.Float64).fill_nan(None)).alias(f"key_{i}"))
+        if i in asked.numbers:
+            if beyond in schema:
+                tests = [pl.col(f"beyond_{i}"), *[pl.lit(value=False)] * 3]
+            found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
         least = pl.min_horizontal([pl.col(f"steps_{i}") for i in some])
         found.append(least.cast(pl.Int128).sum().alias(f"sum_{j}"))

@@ -35,10 +35,12 @@ from privspec.execute.statistic import (
     OnMisfit,
     Statistic,
     Tally,
+    below_of,
     groups_of_file,
     groups_of_frame,
 )
 from privspec.execute.views import UnknownViewError, Views
+from privspec.kernel.derived import Combined, Derived, Fixed, Formula, Named, Power
 
 try:
     import resource
@@ -648,9 +650,18 @@ def _double(column: str, kind: str) -> str | None:
     return None
 
 
+MOMENTS = {
+    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "{}"),
+    "TIMESTAMP WITH TIME ZONE": "({} AT TIME ZONE 'UTC')",
+}
+"""Kinds of columns that hold days or moments, and what the day is taken of."""
+
+
 def _key(one: Attribute, kind: str) -> str:
     """The key of a column of words or of whole numbers."""
     quoted, number = _name(one.name), _double(one.name, kind)
+    if one.days and kind in MOMENTS:
+        return f"CAST(CAST({MOMENTS[kind].format(quoted)} AS DATE) AS VARCHAR)"
     if number is None:
         # by its signs, whatever order or case the table compares them by
         return f"CAST({quoted} AS VARCHAR) COLLATE C"
@@ -684,14 +695,22 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     Raises: DataError PS0803 if a column holds neither numbers nor words.
     """
     numbers, cells, found = list[str](), list[str](), ["count(*) AS records"]
-    inside = len(asked.added) == 1 and not plain and _top(asked.attributes[asked.added[0]], asked.steps) == asked.steps
+    source, kinds = _with_computed(asked, kinds, source)
+    sole = asked.attributes[asked.added[0]] if len(asked.added) == 1 and not plain else None
+    inside = sole is not None and asked.of(sole.name) is None and _top(sole, asked.steps) == asked.steps
     if asked.person is not None or "BLOB" in (kinds[one.name] for one in asked.attributes):
         raise RowsNeededError
     for one in asked.attributes:
+        if one.days and kinds[one.name] in MOMENTS:
+            continue
         if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:
             sources.refuse_kind(one.name, asked.name)
     for i, one in enumerate(asked.attributes):
-        kind = kinds[one.name]
+        kind, follows = kinds[one.name], asked.of(one.name) is not None
+        if follows:
+            numbers.append(f"{_name(_beyond(one.name))} AS beyond_{i}")
+            cells.append(f"beyond_{i}")
+            found.append(f"sum(CAST(beyond_{i} AS INTEGER)) AS tally_{i}_0")
         if not one.measured:
             numbers.append(f"{_key(one, kind)} AS key_{i}")
             cells.append(f"key_{i}")
@@ -709,7 +728,8 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
         tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
         if high >= THOUSAND:
             tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / THOUSAND)}"]
-        found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
+        if not follows:
+            found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
         least = f"steps_{some[0]}" if len(some) == 1 else f"least({', '.join(f'steps_{i}' for i in some)})"
         least = f"CAST({least} AS DECIMAL(38, 0))" if plain and asked.steps >= 2**31 else least
@@ -721,6 +741,72 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
         f"cells AS (\n  SELECT {_listed(cells)}\n  FROM numbers\n)\n"
         f"SELECT {_listed([*keys.split(', '), *found])}\nFROM cells\nGROUP BY {keys}"
     )
+
+
+def _beyond(name: str) -> str:
+    """What is called whether something that a column follows from lies beyond its ends."""
+    return f"beyond {name}"
+
+
+def _with_computed(asked: Statistic, kinds: Mapping[str, str], source: str) -> tuple[str, Mapping[str, str]]:
+    """Records with the columns that follow from numbers, and what each column holds.
+
+    Raises: RowsNeededError where numbers are written as texts.
+    """
+    columns, known = list[str](), dict(kinds)
+    for one in asked.computed:
+        doubles = {}
+        for column in one.columns:
+            number = _double(column.name, kinds[column.name])
+            if number is None:
+                raise RowsNeededError
+            doubles[column.name] = number
+        columns.append(f"{_computed(one, doubles)} AS {_name(one.name)}")
+        columns.append(f"{_outside(one, doubles)} AS {_name(_beyond(one.name))}")
+        known[one.name] = "VARCHAR" if one.cuts else "DOUBLE"
+    if not columns:
+        return source, kinds
+    kept = [_name(name) for name in kinds if name in asked.columns and asked.of(name) is None]
+    return f"(SELECT {', '.join([*kept, *columns])} FROM {source})", known
+
+
+def _outside(one: Derived, doubles: Mapping[str, str]) -> str:
+    """Whether something that a column follows from lies beyond its ends."""
+    ends = {column.name: " AND ".join(map(_real, map(float, column.ends))) for column in one.columns}
+    return f"NOT ({' AND '.join(f'{doubles[name]} BETWEEN {between}' for name, between in ends.items())})"
+
+
+def _computed(one: Derived, doubles: Mapping[str, str]) -> str:
+    """What a column holds that follows from others; nothing where one of these is missing."""
+    assert one.formula is not None
+    inside = {}
+    for column in one.columns:
+        x, (low, high) = doubles[column.name], (_real(float(end)) for end in column.ends)
+        nearest = x if column.between else f"floor({x} + 0.5e0)"
+        inside[column.name] = f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {nearest} END)"
+    found = _formula(one.formula, inside)
+    if one.cuts:
+        sides = zip(below_of(one.cuts), one.labels, strict=False)
+        classes = " ".join(f"WHEN {found} < {_real(value)} THEN {_text(label)}" for value, label in sides)
+        found = f"CASE {classes} ELSE {_text(one.labels[-1])} END"
+    missing = " OR ".join(f"{x} IS NULL OR isnan({x})" for x in doubles.values())
+    return f"CASE WHEN {missing} THEN NULL ELSE {found} END"
+
+
+def _formula(formula: Formula, columns: Mapping[str, str]) -> str:
+    match formula:
+        case Named(name):
+            return columns[name]
+        case Fixed(number):
+            return f"CAST({_real(float(number))} AS DOUBLE)"
+        case Power(base, exponent, size):
+            inner = _formula(base, columns)
+            return f"({' * '.join([f'abs({inner})' if size else inner] * exponent)})"
+        case Combined("min" | "max" as sign, left, right):
+            name = "least" if sign == "min" else "greatest"
+            return f"{name}({_formula(left, columns)}, {_formula(right, columns)})"
+        case Combined(sign, left, right):
+            return f"({_formula(left, columns)} {sign} {_formula(right, columns)})"
 
 
 def _side(one: Attribute, missing: str, i: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from privspec.functions.numeric import folded
 from privspec.language import syntax
-from privspec.model.domains import Anything, Between, Numbers, Type, in_steps
+from privspec.model.domains import Anything, Numbers, Type
 from privspec.model.library import (
     Arguments,
     Bound,
@@ -84,22 +84,16 @@ def _centred(middle: Fraction, what: str) -> str:
     return f"centred sum of {what}" if middle else ""
 
 
-def _in_steps(asked: Question, column: str) -> None:
-    """Raises: FunctionError for a column whose squares do not add up."""
-    if isinstance(asked.domains[column], Between):
-        message = f"{column} is measured, not counted: its squares do not add up"
-        raise FunctionError(message, 0, help=in_steps(column, asked.domains[column]))
-
-
 def _variance(asked: Question) -> Statistic:
     (column,) = asked.columns
     middle, half = _middle(asked, column)
-    _in_steps(asked, column)
     one, span = Fraction(1), asked.call.span
     first = asked.plus((one, asked.sum_of(column)), (-middle, asked.sum_of()))
     second = asked.plus(
         (one, asked.sum_of(column, column)), (-2 * middle, asked.sum_of(column)), (middle**2, asked.sum_of())
     )
+    if asked.measured(column, column):
+        second = asked.deviations((column, middle), (column, middle))
 
     def value(names: Names) -> syntax.Expr:
         mean = _quotient(asked, names["sum"], names["count"])
@@ -121,13 +115,13 @@ def _regression(asked: Question) -> Statistic:
     if not on or len(on) > MOST or len(set(asked.columns)) <= len(on) or asked.groups > 1:
         message = f"regression is of one column on 1 to {MOST} others, without groups"
         raise FunctionError(message, 0, help="as in regression(people.pay, on = {age, hours})")
-    for column in on:
-        asked.ends(column)
-        _in_steps(asked, column)
     scales = {column: _middle(asked, column) for column in asked.columns}
     spread: dict[str, Fraction] = {}
     for column in on:
         middle, half = scales[column]
+        if asked.measured(column, column):
+            spread[column] = Fraction(1, 3)  # of numbers that lie evenly in [-1, 1]
+            continue
         values = [(Fraction(v) - middle) / half for v in asked.domains[column].elements()]
         spread[column] = sum((v * v for v in values), Fraction(0)) / len(values)
 
@@ -137,6 +131,8 @@ def _regression(asked: Question) -> Statistic:
 
     def products(left: str, right: str) -> syntax.Expr:
         (a, h), (b, k) = scales[left], scales[right]
+        if asked.measured(left, right):
+            return asked.plus((1 / (h * k), asked.deviations((left, a), (right, b))))
         terms: dict[tuple[str, ...], Fraction] = {}
         for factor, names in ((one, (left, right)), (-b, (left,)), (-a, (right,)), (a * b, ())):
             terms[names] = terms.get(names, Fraction(0)) + factor / (h * k)

@@ -88,6 +88,7 @@ REFUSED = re.compile(
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)+")
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-])")
 _STRING = re.compile(r'"[^"\n]*"')
 _MEASURE = re.compile(rf"[-‐‑]({PATTERN})\b")
 _WRT = re.compile(r"wrt\b|w\.r\.t\.|with +respect +to\b")
@@ -141,7 +142,8 @@ def next_token(
     if first in "-‐‑" and "MEASURE" in accepted and (match := _MEASURE.match(text, start, end)):
         return Token("MEASURE", match[1], start, match.end())
     if first in "0123456789":
-        return _number(text, start, end)
+        day = DAY.match(text, start, end) if "DAY" in accepted else None
+        return _number(text, start, end) if day is None else Token("DAY", day[0], start, day.end())
     if match := _WORD.match(text, start, end):
         return _word(text, start, end, match[0], accepted)
     if first in SIGNS:

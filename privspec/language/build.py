@@ -110,6 +110,12 @@ def _ungroup(children: Children) -> Children:
     return parts
 
 
+def _decided(children: Children) -> tuple[str, s.Expr, s.Condition]:
+    """`t.column = a >= b`."""
+    left, _, *compared = children
+    return "=", left, s.Condition(compared[1].type, compared[0], compared[2], span=_span(compared))
+
+
 def _ref(children: Children) -> s.Ref:
     name, attribute = children[0], _after(children, ".")
     return s.Ref(name.value, attribute, _nodes(children), name_span=name.span, span=_span(children))
@@ -139,6 +145,7 @@ ACTIONS: dict[str, Action] = {
     "number": lambda c: _leaf(c[0]),
     "name": lambda c: s.Name(c[0].value, span=c[0].span),
     "string": _make(s.String, lambda c: (c[0].value,)),
+    "day": _make(s.String, lambda c: (c[0].value,)),
     "call": _make(s.Call, lambda c: (c[0].value, _nodes(c))),
     "set": _make(s.SetOf, lambda c: (_nodes(c),)),
     "vector": _make(s.Vector, lambda c: (_nodes(c),)),
@@ -167,6 +174,7 @@ ACTIONS: dict[str, Action] = {
     "interval": _make(s.Interval, _interval),
     "ranking": _make(s.RankingOf, lambda c: (_leaves(c)[2],)),
     "range": _make(s.RangeOf, _range),
+    "days": _make(s.RangeOf, lambda c: tuple(s.String(one.value, span=one.span) for one in (c[0], c[2]))),
     "upper": Inline,
     "ref": _ref,
     "names": _make(s.Refs, lambda c: (_nodes(c),)),
@@ -195,6 +203,7 @@ ACTIONS: dict[str, Action] = {
             c[2].value if len(c) > 2 and c[2].__class__ is Token and c[2].type == "STRING" else None,
         ),
     ),
+    "decided": _make(s.Relation, _decided),
     "relation": _make(s.Relation, lambda c: (c[1].type, c[0], c[2])),
     "indexed": _make(s.Indexed, lambda c: (c[1].type, c[0], c[2], _nodes(c[3:]))),
     "membership": _make(s.Membership, lambda c: (c[0], c[2])),

@@ -119,7 +119,7 @@ _GROUPS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = (
     # if all of the first are expected, say the words once for all of the second
     (
         frozenset({"NAME", "NUMBER", "OVER"}),
-        frozenset({"NAME", "NUMBER", "OVER", "STRING", "(", "[", "{", "|", "NORM", "-"}),
+        frozenset({"NAME", "NUMBER", "OVER", "STRING", "DAY", "(", "[", "{", "|", "NORM", "-"}),
         "an expression",
     ),
     (
@@ -127,7 +127,7 @@ _GROUPS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = (
         frozenset({"+", "-", "*", "/", "@", "^", "²", "'", "[", "(", "."}),
         "an operator",
     ),
-    (frozenset({"ranking"}), frozenset({"ranking", "NAME", "NUMBER", "(", "[", "{", "-"}), "a domain"),
+    (frozenset({"ranking"}), frozenset({"ranking", "NAME", "NUMBER", "DAY", "(", "[", "{", "-"}), "a domain"),
     (
         frozenset({"replacing", "adding"}),
         frozenset({"replacing", "adding", "distance", "seen"}),

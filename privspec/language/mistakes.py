@@ -414,7 +414,6 @@ def missing_operator(case: Failure) -> Diagnostic | None:
 
 
 _RECOGNISERS: tuple[Callable[[Failure], Diagnostic | None], ...] = (
-    signs.dates,
     signs.power_of_nothing,
     signs.range_sign,
     signs.single_quotes,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from contextlib import suppress
-from datetime import date
 from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, Label
@@ -76,25 +74,6 @@ def strange_character(case: Failure) -> Diagnostic | None:
     elif instead is not None:
         advice = f"write {instead}"
     return case.error("PS0115", message, "this character", advice)
-
-
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_DATES = re.compile(rf"{_DATE.pattern}(?:[ \t]*\.\.[ \t]*{_DATE.pattern})?")
-
-
-def dates(case: Failure) -> Diagnostic | None:
-    """`day in 2025-01-01..2025-12-31`: days are numbered before they are counted."""
-    start = case.source.text.rfind("\n", 0, case.token.start) + 1
-    for found in _DATES.finditer(case.source.text, max(start, case.span.start), case.span.end):
-        if not found.start() <= case.token.start <= found.end():
-            continue
-        message, advice = "there are no dates here", "number the days: day in 1..365"
-        with suppress(ValueError):
-            first = date(*map(int, found.group(1, 2, 3)))
-            if found[4] and (days := (date(*map(int, found.group(4, 5, 6))) - first).days + 1) > 0:
-                advice = f"write 1..{days}, the days numbered from {first} on"
-        return case.error("PS0131", message, "a date", advice, at=Span(*found.span()))
-    return None
 
 
 def number_too_long(case: Failure) -> Diagnostic | None:

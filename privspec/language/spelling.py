@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from privspec.language import syntax as s
+from privspec.language.automaton import DAY
 from privspec.language.layout import SECTIONS
 
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
@@ -203,7 +204,7 @@ def _independence(node: s.Independence) -> str:
 
 _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Number: number_text,
-    s.String: lambda n: f'"{n.value}"',
+    s.String: lambda n: n.value if DAY.fullmatch(n.value) else f'"{n.value}"',
     s.Name: lambda n: n.id,
     s.Call: lambda n: f"{n.function}({listed(n.arguments)})",
     s.Counting: lambda n: n.text,

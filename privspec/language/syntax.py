@@ -39,7 +39,7 @@ class Number(Node):
 
 
 class String(Node):
-    """A quoted string, without its quotes."""
+    """A quoted string, without its quotes; or a day, as in 2025-01-31."""
 
     value: str
 
@@ -311,7 +311,7 @@ class Variable(Node):
 
 
 class Relation(Node):
-    """`left op right` under `background:` with op one of = ~ <= >=."""
+    """`left op right` under `background:` with op one of = ~ <= >=; a column may be a comparison."""
 
     op: str
     left: Expr

@@ -195,6 +195,10 @@ class _Builder:
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
         self._warn_of_words()
+        if any(isinstance(line, syntax.Relation) and _of_column(line) for line in spec.background):
+            from privspec.model.derived import with_columns
+
+            spec = with_columns(spec, report)
         spec, labels = with_released(spec, self.environment, report)
         spec, apart, sources = graph.set_apart(spec, self._collected(spec), report)
         written, (spec, laws) = spec, set_laws_apart(spec)
@@ -695,6 +699,11 @@ class _Builder:
             for line in self.spec.fairness
         ]
         return tuple(one for one in found if one is not None)
+
+
+def _of_column(line: syntax.Relation) -> bool:
+    """Whether it may define a column of a table."""
+    return isinstance(line.left, syntax.Attribute) or isinstance(line.right, syntax.Condition)
 
 
 def _has_routes(spec: syntax.Spec) -> bool:

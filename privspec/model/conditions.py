@@ -7,7 +7,7 @@ know no other form; what the author wrote stays the text of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import Any
@@ -18,7 +18,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, walk, with_children
 from privspec.model.domain_rules import as_far_as_readable, read_domain
-from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, measured
+from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, days_of, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.values import show
@@ -69,7 +69,7 @@ def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:
         case syntax.Call(function=function, arguments=(first, *_)) if function in ABOUT_TABLES:
-            columns = factors(first) if function in OF_COLUMNS else None
+            columns = [*every(first, syntax.Attribute)] if function in OF_COLUMNS else None
             base = columns[0].base if columns else first.base if isinstance(first, syntax.Attribute) else first
             return base.id if isinstance(base, syntax.Name) else None
         case _:
@@ -89,6 +89,20 @@ def factors(expr: syntax.Node) -> list[syntax.Attribute] | None:
             return found * int(power) if found and power.denominator == 1 and 1 <= power <= POWER else None
         case _:
             return None
+
+
+def _adds_up_otherwise(node: syntax.Node) -> bool:
+    """Whether something else than a column is added up."""
+    match node:
+        case syntax.Call(function="sum", arguments=(first, *_)):
+            return not isinstance(first, syntax.Attribute) and any(every(first, syntax.Attribute))
+        case _:
+            return False
+
+
+def _adds_up(expr: syntax.Expr) -> bool:
+    """Whether it is a product of columns, which adds up without a column of its own."""
+    return factors(expr) is not None
 
 
 def _of_groups(call: syntax.Call) -> syntax.Call:
@@ -117,6 +131,11 @@ def with_listed_values(
 ) -> tuple[syntax.Spec, dict[str, Table]]:
     """The spec with every condition as a list of values, and tables whose numbers conditions cut; errors are told."""
     tables = declared_tables(spec, environment)
+    if any(_adds_up_otherwise(node) for node in walk(spec) if tables):
+        from privspec.model.derived import with_sums
+
+        spec = with_sums(spec, {name: table.attributes for name, table in tables.items()}, _adds_up)
+        tables = declared_tables(spec, environment)
     _refuse_of_each(spec, report)
     cut = {name: new for name, table in tables.items() if (new := _cut(spec, name, table, environment)) != table}
     if not tables and not any(every(spec, syntax.Condition, syntax.Holds)):
@@ -297,9 +316,8 @@ def _listed(value: syntax.Node) -> set[int]:
     return {int(one) for one in numbers if isinstance(one, Fraction | int)}
 
 
-def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:
+def unread_columns(spec: syntax.Spec, table: str, read: Collection[str]) -> tuple[str, ...]:
     """The columns that a spec declares for a table and that are not among those read."""
-    read = {name for name, _ in schema}
     return tuple(name for name in declared_columns(spec, table) if name not in read)
 
 
@@ -362,6 +380,8 @@ class _Reader:
             return node
         if isinstance(node, syntax.Holds):
             return with_children(holds(node), self.rewritten)
+        if isinstance(node, syntax.Call) and node.function == "table":
+            return node  # its columns are read with it
         if isinstance(node, syntax.Call):
             written, node = node, _of_groups(node)
             table = self.tables.get(about_table(node) or "")
@@ -488,7 +508,8 @@ class _Reader:
                     raise Failure("PS0206", left.span, "neither side is a column of the table", help=hint)
                 self._counted(column, table, one.span)
                 (bound,) = self._values((other,), column, table)
-                if op != "!=" and not isinstance(bound, Fraction | int):
+                ordered = isinstance(bound, Fraction | int) or days_of(self._domain(column, table)) is not None
+                if op != "!=" and not ordered:
                     hint = f"as in {column} != {bound}"
                     raise Failure("PS0206", one.span, f"the words of {column} have no order", help=hint)
                 return column, [item for item in self._domain(column, table).elements() if SIGNS[op](item, bound)]
@@ -509,7 +530,8 @@ class _Reader:
         if not isinstance(domain, syntax.RangeOf | syntax.Interval):
             raise Failure("PS0206", domain.span, "a range or a set is expected here", help="as in age in 18..64")
         low, high = (self._values((end,), name, table)[0] for end in (domain.low, domain.high))
-        if not all(isinstance(value, Fraction | int) for value in (low, high, *elements)):
+        numbers = all(isinstance(value, Fraction | int) for value in (low, high, *elements))
+        if not numbers and days_of(self._domain(name, table)) is None:
             raise Failure("PS0206", domain.span, f"the words of {name} have no order", help=f"as in {name} in {{a, b}}")
         ends = (domain.low_open, domain.high_open) if isinstance(domain, syntax.Interval) else (False, False)
         above, below = gt if ends[0] else ge, lt if ends[1] else le

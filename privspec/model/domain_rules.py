@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date, timedelta
 from fractions import Fraction
 
 from privspec.core.spans import Span
@@ -89,6 +90,9 @@ def _end(expr: syntax.Expr, environment: Environment) -> Fraction | None:
 
 
 def _interval(node: syntax.Interval, environment: Environment) -> domains.Domain:
+    if isinstance(node.low, syntax.String) and isinstance(node.high, syntax.String):
+        hint = f"write {spell(node.low)}..{spell(node.high)}"
+        raise Failure("PS0223", node.span, "days are whole: they are listed as a range", help=hint)
     low, high = _end(node.low, environment), _end(node.high, environment)
     if (low is None and isinstance(node.low, syntax.Name)) or (high is None and isinstance(node.high, syntax.Negate)):
         raise Failure("PS0221", node.span, "this interval is empty", help="write [lo, hi] with lo below hi")
@@ -101,7 +105,31 @@ def _interval(node: syntax.Interval, environment: Environment) -> domains.Domain
     return domains.Interval(low, high, node.low_open, node.high_open)
 
 
-def _range(node: syntax.RangeOf, environment: Environment) -> domains.IntegerRange:
+MOST_DAYS = 36_525
+"""A hundred years."""
+
+
+def _days(node: syntax.RangeOf, ends: list[syntax.String]) -> domains.FiniteSet:
+    """The days of a range, each a word."""
+    found = []
+    for end in ends:
+        try:
+            found.append(date.fromisoformat(end.value))
+        except ValueError as error:
+            raise Failure("PS0224", end.span, f"there is no day {end.value}", help="as in 2025-01-31") from error
+    first, last = found
+    if first > last:
+        message = f"this range is empty: {first} is after {last}"
+        raise Failure("PS0221", node.span, message, help=f"did you mean {last}..{first}?")
+    if (last - first).days >= MOST_DAYS:
+        raise Failure("PS0225", node.span, "these are more than a hundred years of days")
+    return domains.FiniteSet(tuple((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)))
+
+
+def _range(node: syntax.RangeOf, environment: Environment) -> domains.IntegerRange | domains.FiniteSet:
+    days = [end for end in (node.low, node.high) if isinstance(end, syntax.String)]
+    if len(days) == 2:
+        return _days(node, days)
     ends = []
     for expr in (node.low, node.high):
         if isinstance(expr, syntax.Name) and expr.id == "inf":
@@ -276,15 +304,16 @@ def as_far_as_readable(node: syntax.Domain, environment: Environment) -> domains
         return None if table is None else replace(table, records=size)
     if not isinstance(node, syntax.Call) or node.function != "table":
         return None
-    columns: list[syntax.Member] = []
+    columns: list[syntax.Member | syntax.Keyword] = []
     for item in node.arguments:
-        if not isinstance(item, syntax.Member) or item.name in {one.name for one in columns}:
+        if not isinstance(item, syntax.Member | syntax.Keyword) or item.name in {one.name for one in columns}:
             continue
+        before = columns if isinstance(item, syntax.Keyword) else ()
         try:
-            _table(replace(node, arguments=(item, _STAND_IN)), environment)
+            _table(replace(node, arguments=(*before, item, _STAND_IN)), environment)
             columns.append(item)
         except Failure:
-            columns.append(replace(item, domain=_STAND_IN.domain))
+            columns.append(replace(_STAND_IN, name=item.name, span=item.span))
     try:
         return _table(replace(node, arguments=tuple(columns)), environment)
     except Failure:
@@ -296,8 +325,16 @@ _STAND_IN = syntax.Member("", syntax.RangeOf(syntax.Number(Fraction(0)), syntax.
 
 def _table(node: syntax.Call, environment: Environment) -> domains.Table:
     attributes: dict[str, domains.Domain] = {}
+    derived: dict[str, domains.Follows] = {}
     ids: list[str] = []
     for item in node.arguments:
+        if isinstance(item, syntax.Keyword):
+            if item.name in (*attributes, *ids):
+                raise Failure("PS0202", item.span, f"the table has a column {item.name} already")
+            from privspec.model.derived import follows
+
+            attributes[item.name], derived[item.name] = follows(item, attributes, derived, environment)
+            continue
         if not isinstance(item, syntax.Member):
             raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
         if item.name in (*attributes, *ids):
@@ -329,7 +366,7 @@ def _table(node: syntax.Call, environment: Environment) -> domains.Table:
             raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))
-    table = domains.Table(tuple(attributes.items()), ids=tuple(ids))
+    table = domains.Table(tuple(attributes.items()), ids=tuple(ids), derived=tuple(derived.items()))
     if table.cell_count > 2**MOST_CELLS:
         raise Failure("PS0225", node.span, f"this table has more than 2^{MOST_CELLS} cells")
     return table

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import date
 from fractions import Fraction
 from math import factorial, floor, perm, prod
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import common, show
+
+if TYPE_CHECKING:
+    from privspec.kernel.derived import Formula
 
 Symbol: TypeAlias = str | Fraction
 """A member of a finite set: a word or an exact number."""
@@ -368,6 +372,11 @@ class Between(Domain):
         return iter((self.low, self.high))
 
 
+def cut_words(cuts: Iterable[tuple[Fraction, bool]]) -> tuple[str, ...]:
+    """Cuts as they are written: "< 12", "<= 12"."""
+    return tuple(f"{'<=' if up_to else '<'} {show(value)}" for value, up_to in cuts)
+
+
 @dataclass(frozen=True, slots=True)
 class Cut(Domain):
     """A column of numbers of which nothing is asked but on which side of some `cuts` they lie: a cell between two cuts.
@@ -394,8 +403,8 @@ class Cut(Domain):
         return self.whole.describe()
 
     def words(self) -> tuple[str, ...]:
-        """The cuts as they are written: "< 12", "<= 12"."""
-        return tuple(f"{'<=' if up_to else '<'} {show(value)}" for value, up_to in self.cuts)
+        """The cuts as they are written."""
+        return cut_words(self.cuts)
 
     def shares(self) -> list[Fraction]:
         """The part of its numbers that lies in each cell."""
@@ -571,21 +580,54 @@ class PartialRankingOf(Domain):
 
 
 @dataclass(frozen=True, slots=True)
+class Follows:
+    """How a column follows from `columns` of the same record (`kernel.derived.Derived`); `text` as it is written.
+
+    `every`: whether each of its values follows from some record, and for numbers between two ends each of these.
+    """
+
+    columns: tuple[tuple[str, Domain], ...]
+    formula: Formula | None
+    cuts: tuple[tuple[Fraction, bool], ...]
+    labels: tuple[str, ...]
+    places: tuple[int, ...]
+    text: str
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Table(Domain):
     """Records over named attributes, as counts of the cells of their product.
 
     Cells are numbered row-major in the order of the attributes: the last attribute runs fastest. `records`: how many
     there are, as in `table(...)^100`; None for any number. `ids`: opaque columns that say whose a record is; no
-    question is about them, and nothing that they hold is counted or shown.
+    question is about them, and nothing that they hold is counted or shown. `derived`: how some attributes follow from
+    columns of the data.
     """
 
     attributes: tuple[tuple[str, Domain], ...]
     records: int | None = None
     ids: tuple[str, ...] = ()
+    derived: tuple[tuple[str, Follows], ...] = ()
 
     @property
     def type(self) -> Type:
         return Type((), Tables(self))
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """The columns of the data that its attributes are, or follow from, as they are declared."""
+        derived = dict(self.derived)
+        own = {name: domain for name, domain in self.attributes if name not in derived}
+        return dict(one for name in self.names if name in derived for one in derived[name].columns) | own
+
+    @property
+    def free(self) -> bool:
+        """Whether records may have every combination of the attributes' values."""
+        derived = dict(self.derived)
+        used = [derived[name] for name in self.names if name in derived]
+        sources = sum(len(one.columns) for one in used)
+        return all(one.every for one in used) and len(self.columns) == len(self.names) - len(used) + sources
 
     @property
     def size(self) -> int | None:
@@ -613,9 +655,23 @@ class Table(Domain):
     def describe(self) -> str:
         """As a call, with its exponent."""
         power = "" if self.records is None else f"^{self.records}"
+        derived = dict(self.derived)
         columns = [f"{name} in id" for name in self.ids]
-        columns += [f"{name} in {domain.describe()}" for name, domain in self.attributes]
+        columns += [f"{name} in {domain.describe()}" for name, domain in self.columns.items()]
+        columns += [
+            f"{name} = {derived[name].text}" for name in self.names if name in derived and name != derived[name].text
+        ]
         return f"table({', '.join(columns)}){power}"
+
+
+def days_of(domain: Domain) -> list[date] | None:
+    """The days that a column holds; None where it holds anything else."""
+    if not isinstance(domain, FiniteSet) or not all(isinstance(one, str) and len(one) == 10 for one in domain.items):
+        return None
+    try:
+        return [date.fromisoformat(str(one)) for one in domain.items]
+    except ValueError:
+        return None
 
 
 def measured(domain: Domain) -> bool:

@@ -8,6 +8,7 @@ party's statistic or, where somebody is trusted with the pool, at its mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -19,7 +20,7 @@ from privspec.core.columns import Cells
 from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
-from privspec.model.domains import Domain, Type
+from privspec.model.domains import Between, Domain, Type
 from privspec.model.values import Array, Value
 
 if TYPE_CHECKING:
@@ -232,6 +233,24 @@ class Question:
             product = syntax.Binary("*", product, syntax.Attribute(self.table, name, span=span), span=span)
         return syntax.Call("sum", (product, *self.conditions), span=span)
 
+    def deviations(self, *columns: tuple[str, Fraction]) -> syntax.Expr:
+        """The sum of the product of some columns, each less a number."""
+        span, factors = self.call.span, list[syntax.Expr]()
+        for name, middle in columns:
+            column = syntax.Attribute(self.table, name, span=span)
+            factors.append(syntax.Binary("-", column, number(middle, span), span=span) if middle else column)
+        product = factors[0]
+        if factors[1:] == factors[:1]:
+            product = syntax.Binary("^", product, number(2, span), span=span)  # which is never below 0
+        else:
+            for factor in factors[1:]:
+                product = syntax.Binary("*", product, factor, span=span)
+        return syntax.Call("sum", (product, *self.conditions), span=span)
+
+    def measured(self, *columns: str) -> bool:
+        """Whether several of these factors are numbers between two ends: then their product is a column of its own."""
+        return sum(isinstance(self.domains.get(name), Between) for name in columns) > 1
+
     def ends(self, column: str) -> tuple[Fraction, Fraction]:
         """The least and the largest value of a column of numbers.
 
@@ -325,6 +344,8 @@ class Function:
     """What it takes among equals, as in "plurality takes, among equals, ..."; empty where it has no equals."""
     of_sums: FromSums | None = None
     """How it is worked out from sums, of a column of a table."""
+    of_day: Callable[[date], str] | None = None
+    """What it makes of a day, in a column that follows from one of days."""
     of_answers: bool = False
     """Whether it takes released answers, and has to know how these add up the cells of a table."""
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None

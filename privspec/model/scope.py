@@ -247,6 +247,12 @@ class Resolver:
                 self._name(base, bound, "")
             case syntax.Member():
                 self.check(node.domain, bound, public)
+            case syntax.Condition(left=left, right=right) | syntax.Holds(left=left, right=right):
+                # beside a column a bare word is one of its values unless something has that name
+                column = any(isinstance(side, syntax.Attribute) for side in (left, right))
+                for side in (left, right):
+                    if not (column and isinstance(side, syntax.Name) and side.id not in self.scope):
+                        self.check(side, bound, public)
             case syntax.Interval(low=syntax.Name(id=low), high=syntax.Name(id=high)) if not (
                 {low, high} & {*self.scope.names, "inf"}
             ):

@@ -15,6 +15,7 @@ from privspec.kernel.trust import NORMS
 from privspec.language import syntax
 from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
+from privspec.model.domains import Table
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     Asserted,
@@ -325,7 +326,9 @@ def _counted(model: Model, block: InputBlock) -> Assumption:
     text += RULE.format("record")
     lines = [one.neighbours for one in model.requirements if block.name in one.wrt]
     whose = {one.person for one in lines if isinstance(one, ReplacingPerson) and one.by_id}
-    if left := [one for one in unread_columns(model.spec, block.name, block.schema or ()) if one not in whose]:
+    table = block.base_domain
+    read = (*(name for name, _ in block.schema or ()), *(table.columns if isinstance(table, Table) else ()))
+    if left := [one for one in unread_columns(model.spec, block.name, read) if one not in whose]:
         text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
     return _read(model, block.name, text)
 

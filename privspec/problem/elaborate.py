@@ -16,7 +16,7 @@ of which move at once: of one person who may be in several inputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -47,7 +47,7 @@ from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import unknown_keys
+from privspec.model.domains import Between, Domain, IntegerRange, Table, cut_words, unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
@@ -67,10 +67,12 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
+from privspec.model.values import show
 from privspec.problem.terms import factor_of, public_number
 from privspec.registry import draws_a_winner, family_of
 
 if TYPE_CHECKING:
+    from privspec.kernel.derived import Derived, SourceColumn
     from privspec.kernel.designs import Cut
 
 
@@ -216,9 +218,35 @@ def data_of(model: Model, node: GraphNode) -> Data:
         for relation in (requirement.neighbours for requirement in model.requirements if node.name in requirement.wrt)
         if isinstance(relation, Asserted) and function is not None
     }
-    kept = kept_of(model, node)
-    domain = node.domain or block.domain
-    return Data(node.name, domain.describe(), rule, node.index, line, tuple(said.values()) or None, kept)
+    table, domain = block.base_domain, node.domain or block.domain
+    return Data(
+        name=node.name,
+        domain=domain.describe(),
+        rule=rule,
+        party=node.index,
+        line=line,
+        asserted=tuple(said.values()) or None,
+        kept=kept_of(model, node),
+        derived=tuple(_derived(table)) if isinstance(table, Table) else (),
+    )
+
+
+def _derived(table: Table) -> Iterator[Derived]:
+    """The columns of a table that follow from others, as far as they are used."""
+    if table.derived:
+        from privspec.kernel.derived import Derived
+    for name, one in table.derived:
+        if name in table.names:
+            columns = tuple(_source(*source) for source in one.columns)
+            yield Derived(name, columns, one.formula, cut_words(one.cuts), one.labels, one.places)
+
+
+def _source(name: str, domain: Domain) -> SourceColumn:
+    from privspec.kernel.derived import SourceColumn
+
+    if isinstance(domain, IntegerRange):
+        return SourceColumn(name, (), domain.low, domain.high)
+    return SourceColumn(name, tuple(map(show, domain.elements())), between=isinstance(domain, Between))
 
 
 def _of_votes(model: Model) -> bool:

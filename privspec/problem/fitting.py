@@ -139,7 +139,7 @@ def _clipped(form: str, domain: Domain) -> Iterator[Clipped]:
     if isinstance(domain, Power):
         yield from _clipped(form, domain.base)
     elif isinstance(domain, Table):
-        for name, column in domain.attributes:
+        for name, column in domain.columns.items():
             near = form == "selection" and column.bounds != (None, None)
             if near or (form != "keys" and isinstance(column, IntegerRange | Between | Cut)):
                 yield name, column
@@ -202,9 +202,9 @@ def _held(block: Linear, target: NDArray[np.float64], name: str) -> tuple[InputL
 
 def _axes(held: InputLayout, data: Mapping[str, Any], done: Done) -> list[int]:
     """The columns that a record may move along: of numbers where it is clipped; not that of the party."""
-    found = []
+    found, computed = [], {one["name"] for one in data.get("derived", ()) if one.get("formula")}
     for axis, one in enumerate(held.columns):
-        numbers = one.lower is not None or one.shared or bool(one.cuts)
+        numbers = one.lower is not None or one.shared or bool(one.cuts) or one.name in computed
         if one.name != data["party"] and (numbers or done is Done.NOT_LISTED):
             found.append(axis)
     return found

@@ -38,7 +38,7 @@ from privspec.kernel.core.reading import Grid
 from privspec.kernel.rows import Intervals, Rows, laid_out, matrix_of
 from privspec.kernel.writing import SPARSE
 from privspec.language.spelling import spell
-from privspec.model.domains import Between, Cut, Domain, IntegerRange, L1Ball, L2Ball
+from privspec.model.domains import Between, Cut, Domain, IntegerRange, L1Ball, L2Ball, Table
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     Asserted,
@@ -346,7 +346,7 @@ def held_of(block: InputBlock, each: int = 1) -> InputLayout:
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
     base = block.base_domain
     ball = Ball(base.radius, base.dimension, base.norm) if isinstance(base, L1Ball | L2Ball) else None
-    columns, shape = _columns(block), tuple(block.type.shape)
+    columns, shape = columns_of(block), tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
     found = InputLayout(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
     step = None if cells else spacing_of(block)
@@ -373,7 +373,8 @@ def grid_of(block: InputBlock, bits: int) -> Fraction:
     return step / (high - low)
 
 
-def _columns(block: InputBlock) -> tuple[Column, ...]:
+def columns_of(block: InputBlock) -> tuple[Column, ...]:
+    """The attributes of a table."""
     return tuple(column_of(name, domain) for name, domain in block.schema or ())
 
 
@@ -440,9 +441,11 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
     if isinstance(relation, ReplacingPerson) and relation.by_id:
         for block in blocks:
             block.check_size()
-        held = [(block.start, block.stop, relation.kept, first_cells(_columns(block))) for block in blocks]
+        held = [(block.start, block.stop, relation.kept, first_cells(columns_of(block))) for block in blocks]
+        cover = None if all(map(free, blocks)) else Fraction(0)
         return tuple(
-            Difference(tuple(Part(*one) for one in some), 1) for some in of_person(held, adding=relation.adding)
+            Difference(tuple(Part(*one) for one in some), 1, cover=cover)
+            for some in of_person(held, adding=relation.adding)
         )
     if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
         tallied = [block for block in blocks if block.tallied]
@@ -480,9 +483,16 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
         # records of which everybody knows how many a party has stay with it
         length = max(block.party_length, 1)
         return _units([Part(block.start, block.stop, length, shape, length, Fraction(each))], most // each)
-    # they may all have, or move between, the same cells; not those of several parties, which is told as if they did
+    # they may all have, or move between, the same cells; not those of several parties, nor some that no record has,
+    # which is told as if they did
     part = Part(block.start, block.stop, size, shape, size, Fraction(most))
-    return Difference((part,), 1, cover=Fraction(0) if stay else None)
+    return Difference((part,), 1, cover=Fraction(0) if stay or not free(block) else None)
+
+
+def free(block: InputBlock) -> bool:
+    """Whether a record may stand in every cell of a table."""
+    table = block.base_domain
+    return not isinstance(table, Table) or table.free
 
 
 def _in_balls(block: InputBlock, part: Part, group: int) -> bool:

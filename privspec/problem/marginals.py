@@ -25,7 +25,7 @@ from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import call_of, environment
-from privspec.problem.linear import column_of
+from privspec.problem.linear import columns_of, free
 from privspec.problem.terms import Measured, measured, multiples
 
 FROM = 500
@@ -115,7 +115,9 @@ def _found(model: Model) -> MarginalBlock | None:
     weights = tuple(summed(term, first) for term in terms)
     if len({table for term in weights for table, _ in term}) < at:
         return None
-    columns = tuple(column_of(name, domain) for name, domain in block.schema or ())
+    if not free(block):
+        return None
+    columns = columns_of(block)
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
     try:
         made = MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)

@@ -15,8 +15,8 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -37,6 +37,7 @@ from privspec.execute.sources import Folder, TextFiles
 from privspec.families.number.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
 from privspec.kernel.core.problem import ContributionBound
+from privspec.kernel.derived import Combined, Derived, Fixed, Named, SourceColumn
 from privspec.kernel.keys import KeyColumn
 from privspec.noise.samplers import SimulationRandomness
 
@@ -141,8 +142,12 @@ ANY: dict[str, Callable[[random.Random], Any]] = {
     "bytes": any_bytes,
     "category": lambda draws: draws.choice((None, *TEXTS[:60])),
     "bool": lambda draws: draws.choice((None, True, False)),
+    "date": lambda draws: draws.choice(DATES),
+    "moment": lambda draws: draws.choice(MOMENTS),
     "list": lambda draws: draws.choice((None, [], [None], ["north"], ["west", None], [any_text(draws)] * 2, [*ABC])),
 }
+DATES = (None, date(2024, 2, 29), date(2025, 1, 1), date(2025, 12, 31), date(1, 1, 1), date(9999, 12, 31))
+MOMENTS = (None, *(datetime(*day.timetuple()[:3], 23, 59, 59, 999_999) for day in DATES if day), datetime(2025, 1, 1))
 POLARS = {
     "text": pl.String,
     "float": pl.Float64,
@@ -151,6 +156,8 @@ POLARS = {
     "bytes": pl.Binary,
     "category": pl.Categorical,
     "bool": pl.Boolean,
+    "date": pl.Date,
+    "moment": pl.Datetime,
     "list": pl.List(pl.String),
 }
 ARROW = {
@@ -160,10 +167,13 @@ ARROW = {
     "bytes": pa.binary(),
     "category": pa.dictionary(pa.int32(), pa.string()),
     "bool": pa.bool_(),
+    "date": pa.date32(),
+    "moment": pa.timestamp("us"),
     "list": pa.list_(pa.string()),
 }
 NUMERIC = ("text", "float", "int", "decimal", "bool")
 WORDS = ("text", "bytes", "category")
+DAYS = ("text", "category", "date", "moment")
 
 
 def held(value: Any, kind: str) -> Any:
@@ -176,6 +186,8 @@ def held(value: Any, kind: str) -> Any:
         return value.split()
     if kind == "decimal":
         return Decimal(value)
+    if kind in ("date", "moment"):
+        return {"date": date, "moment": datetime}[kind].fromisoformat(value)
     return {"float": float, "int": int, "bool": bool}[kind](Fraction(value))
 
 
@@ -220,11 +232,24 @@ PAY = ("pay", ("0", "10"), None, None, (), True)
 CUT = ("pay", ("0", "10"), None, None, ("< 5",), False)
 
 
+_PAY, _AGE = SourceColumn("pay", ("0", "10"), between=True), SourceColumn("age", (), 0, 4)
+_DAYS = tuple(f"2025-0{month}-01" for month in range(1, 7))
+FOLLOW = (
+    Derived("gain", (_PAY, _AGE), Combined("*", Combined("-", Named("pay"), Fixed(Fraction(5))), Named("age"))),
+    Derived("grown", (_AGE,), Named("age"), ("< 2",), ("no", "yes")),
+    Derived("half", (SourceColumn("day", _DAYS),), None, (), ("first", "second"), (0, 0, 0, 1, 1, 1)),
+)
+"""Columns that follow from others."""
+GAIN = ("gain", ("-20", "20"), None, None, (), True)
+GROWN = ("grown", ("no", "yes"), None, None, (), False)
+HALF = ("half", ("first", "second"), None, None, (), False)
+
+
 def cells(columns: Sequence[Any], *, drops: bool, person: bool = False, steps: int = 1) -> Read:
     kept = ContributionBound("person", 1, None) if person else None
 
     def read(source: Any, texts: TextFiles, size: int) -> Any:
-        table = grid(tuple(columns), drops=drops, steps=steps, kept=kept)
+        table = replace(grid(tuple(columns), drops=drops, steps=steps, kept=kept), derived=FOLLOW)
         return dict(enumerate(count_cells(table, located("x", source), said(texts)).tolist()))
 
     return read
@@ -233,7 +258,7 @@ def cells(columns: Sequence[Any], *, drops: bool, person: bool = False, steps: i
 def keys(source: Any, texts: TextFiles, size: int) -> Any:
     columns = (KeyColumn("said", True, (), None, None, None), KeyColumn("sex", True, ("F", "M"), None, None, None))
     block: Any = SimpleNamespace(source="x", columns=columns)
-    return read_counts(block, None, {"x": source}, said(texts))
+    return read_counts(block, SimpleNamespace(kept=None, derived=FOLLOW), {"x": source}, said(texts))  # type: ignore[arg-type]
 
 
 def reports(atom: Numbers | Words) -> Read:
@@ -315,6 +340,9 @@ CASES = (
          bare=("age", "sex"), **COUNTS),
     Case("sums", cells((SEX, PAY), drops=False, steps=STEPS), PAID, apart=steps_apart, ordered=False),
     Case("cuts", cells((SEX, CUT), drops=True), PAID, **COUNTS),
+    Case("computed", cells((GROWN, GAIN), drops=False, steps=STEPS), {"age": (tuple("012340"), NUMERIC),
+         "pay": (tuple("0159"), NUMERIC)}, apart=steps_apart, ordered=False),
+    Case("days", cells((HALF, SEX), drops=True), {"day": (_DAYS, DAYS), **SEXES}, **COUNTS),
     Case("people", cells((SEX,), drops=True, person=True), {"person": (PERSONS, WORDS), **SEXES}, **COUNTS),
     Case("keys", keys, {"said": (ABC, WORDS), **SEXES}, **COUNTS),
     Case("word reports", reports(Words(ABC)), {"x": (ABC, WORDS)}, bare=("x",), listed=lambda r: r["x"]),
@@ -436,7 +464,7 @@ class Json(Format):
         if self.form == "items":
             return case.listed is not None
         # in memory a list is of entries or counts, and of one ballot, report or record each
-        counted = case.name in ("cells", "nearest", "sums", "cuts", "people", "keys")
+        counted = case.name in ("cells", "nearest", "sums", "cuts", "computed", "days", "people", "keys")
         return not (self.memory and self.form == "objects" and counted)
 
     def anything(self, draws: random.Random) -> Any:
@@ -618,6 +646,8 @@ SQL = {
     "decimal": "DECIMAL(10, 2)",
     "bool": "BOOLEAN",
     "category": "VARCHAR",
+    "date": "DATE",
+    "moment": "TIMESTAMP",
 }
 VIEWS = (
     "SELECT * FROM t",
@@ -634,7 +664,7 @@ class Database(Format):
 
     unordered = True
     some = 2
-    kinds = ("text", "float", "int", "decimal", "bool", "category")
+    kinds = tuple(SQL)
 
     def __init__(self, name: str, view: bool) -> None:
         self.name, self.view = name, view

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy import sparse
+
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -20,7 +22,6 @@ from privspec.solvers.programs import (
     explicit,
     slices,
 )
-from scipy import sparse
 
 
 def _reference(program: GaussianProgram) -> float:

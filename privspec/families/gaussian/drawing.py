@@ -132,7 +132,7 @@ def grid_of(block: Marginals, source: Data) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
     held = InputLayout(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
-    return Grid(held, Fraction(1), source.rule == "drop", None, source.kept)
+    return Grid(held, Fraction(1), source.rule == "drop", None, source.kept, source.derived)
 
 
 class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):

@@ -140,7 +140,7 @@ def read_executed(plan: Plan) -> Executed:
         return Executed(
             release,
             tuple(
-                Grid(_given(held, data), step, data.rule == "drop", data.party, data.kept)
+                Grid(_given(held, data), step, data.rule == "drop", data.party, data.kept, data.derived)
                 for held, step, data in inputs
             ),
             _dyadic(release.strategy),

@@ -351,7 +351,8 @@ class LinearMechanism(FamilyMechanism):
             step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)
-            found.append(Grid(replace(held_of(block), name=name), step, said.rule == "drop", said.party, said.kept))
+            held = replace(held_of(block), name=name)
+            found.append(Grid(held, step, said.rule == "drop", said.party, said.kept, said.derived))
         read_inputs(found, data, circumstances)
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:

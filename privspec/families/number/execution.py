@@ -31,7 +31,7 @@ from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.chains import Chain, ChainBlock
-from privspec.kernel.core.problem import ContributionBound, Data
+from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.model.neighbours import ReplacingEntry
@@ -49,15 +49,15 @@ def text_of(cell: Any) -> str:
     return clean_text(str(cell)) if isinstance(cell, str | bool) else canonical_text(cell) or ""
 
 
-def read_counts(
-    block: KeyBlock, kept: ContributionBound | None, data: Mapping[str, Any], circumstances: RunContext
-) -> dict[Key, int]:
+def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
     """How many records each key has, in the order of the keys; of each person those that are kept.
 
     Raises: DataError PS0801 to PS0809.
     """
     name, columns = block.source, block.columns
-    source, names = located(name, given_for(name, data)), [column.name for column in columns]
+    source, kept = located(name, given_for(name, data)), said.kept
+    asked = Statistic(name, tuple(map(_attribute, columns)), 1, None if kept is None else kept.person, said.derived)
+    names = asked.columns[kept is not None :]
     if isinstance(source, Path) and source.suffix.lower() == ".json":
         found = load_json(name, source)
         source = found.get(name, found) if isinstance(found, dict) else found
@@ -69,12 +69,11 @@ def read_counts(
         hint = f"a column named {kept.person} says whose each record is"
         refuse("PS0804", f"{name} is read person by person: give records under named columns", help=hint)
     table = records_of(name, source, circumstances.texts, names)
-    asked = Statistic(name, tuple(map(_attribute, columns)), 1, None if kept is None else kept.person)
     table.check(asked.columns)
     if circumstances.selects is not None:
-        circumstances.selects.extend((name, select) for select in table.select(asked))
+        circumstances.selects.extend((name, select) for select in table.select(asked.read))
         return {}
-    groups = Groups.joined(asked, table.groups(asked, lambda *_: None))
+    groups = asked.followed(Groups.joined(asked, table.groups(asked.read, lambda *_: None)))
     times = list(groups.records)
     read = [_texts(*pair, times, name, circumstances) for pair in zip(columns, groups.keys, strict=True)]
     rows = list(zip(*read, strict=True))
@@ -143,7 +142,7 @@ class KeyMechanism(BlockMechanism[Keys, dict[Key, int]]):
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
-        return read_counts(block, source.kept, data, circumstances)
+        return read_counts(block, source, data, circumstances)
 
     @property
     def nothing(self) -> dict[Key, int]:

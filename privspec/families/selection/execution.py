@@ -21,7 +21,7 @@ from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.voting.execution import sampler
 from privspec.kernel.core.linear import InputLayout
-from privspec.kernel.core.problem import ContributionBound, Data
+from privspec.kernel.core.problem import Data
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, tables_of
@@ -90,9 +90,7 @@ def _condition(one: Where) -> Allowed:
     return Allowed(one.column, one.values, kept=kept)
 
 
-def counts_of(
-    block: Selected, data: Mapping[str, Any], circumstances: RunContext, drops: bool, kept: ContributionBound | None
-) -> list[list[int]]:
+def counts_of(block: Selected, said: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[int]]:
     """How many records that count stand at each answer, group by group.
 
     Raises: DataError PS0801 to PS0809.
@@ -109,7 +107,7 @@ def counts_of(
     cells = prod(one.size for one in attributes)
     held = InputLayout(block.source, 0, cells, "cells", (), None, None, None, (), block.records, None)
     source = located(block.source, given_for(block.source, data))
-    one = Grid(held, Fraction(1), drops, kept=kept)
+    one = Grid(held, Fraction(1), said.rule == "drop", kept=said.kept, derived=said.derived)
     counted = count_cells(one, source, circumstances, attributes)
     whole = counted.reshape([group.size for group in attributes[: len(groups)]] + [block.size, -1])[..., -1]
     for axis, group in enumerate(block.by):
@@ -131,7 +129,7 @@ class SelectionMechanism(BlockMechanism[Executed | Listed, list[list[int]]]):
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[int]]:
-        return counts_of(block, data, circumstances, source.rule == "drop", source.kept)
+        return counts_of(block, source, data, circumstances)
 
     @property
     def nothing(self) -> list[list[int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx
 
@@ -21,6 +21,9 @@ from privspec.kernel.core.records import dataclass
 from privspec.kernel.divergences import pure_mu_up
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.kernel.trust import Asserted, Trust
+
+if TYPE_CHECKING:
+    from privspec.kernel.derived import Derived
 
 FORMAT = "privspec-problem/1.0"
 
@@ -113,7 +116,10 @@ class ContributionBound:
 
 @frozen
 class Data:
-    """An input, its domain in words, the rule for what does not fit; `party` the index set that holds it in parts."""
+    """An input, its domain in words, the rule for what does not fit; `party` the index set that holds it in parts.
+
+    `derived`: its columns that follow from others.
+    """
 
     name: str
     domain: str
@@ -122,6 +128,7 @@ class Data:
     line: int
     asserted: tuple[Asserted, ...] | None = None
     kept: ContributionBound | None = None
+    derived: tuple[Derived, ...] = ()
 
 
 @frozen
@@ -247,9 +254,16 @@ def read_frame(item: JsonNode) -> Frame:
 
 
 Amount = tuple[str, Fraction | Share]
-READERS = {
-    "Amount": ["str", "Size | Share"],
-}
+
+
+def read_derived(item: JsonNode) -> Derived:
+    """A column that follows from others: most tables have none."""
+    from privspec.kernel.derived import Derived
+
+    return read(Derived, item)
+
+
+READERS = {"Amount": ["str", "Size | Share"], "Derived": read_derived}
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
 WORDS["Unit.kind"] = (
     "entry",

@@ -1,0 +1,129 @@
+"""Columns that follow from others: what domains they have, and what is told of what follows from nothing."""
+
+from fractions import Fraction
+
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from privspec.model.domains import Between, FiniteSet, IntegerRange, Table
+
+TABLE = (
+    "table(age in 0..100, kids in 0..9, sex in {F, M}, pay in [0, 100], tax in [-10, 40], "
+    "day in 2025-01-01..2025-03-02)"
+)
+
+
+def of(definition: str) -> tuple[object, bool]:
+    """The domain of a column, and whether each of its values follows from some record."""
+    name = definition.partition(" = ")[0].partition(".")[2]
+    text = (
+        f"variables:\n  input t in {TABLE}\n  output O\nbackground:\n  {definition}\n"
+        f"loss: E[ ||O - count(t, by_it)||^2 ]\nprivacy: O is 1-DP wrt t, adding or removing one record\n"
+    )
+    asked = {True: f"sum(t.{name})", False: f"histogram(t, by = {{{name}}})"}
+    for question in asked.values():
+        try:
+            found = Problem(text.replace("count(t, by_it)", question)).check().nodes["t"].domain
+        except SpecError as error:
+            if "words" in error.diagnostics[0].message or "measured" in error.diagnostics[0].message:
+                continue
+            raise
+        assert isinstance(found, Table)
+        assert found.names == (name,)
+        return dict(found.attributes)[name], found.free
+    raise AssertionError(definition)
+
+
+NUMBERS = {
+    "t.net = t.pay - t.tax": (Between(Fraction(-40), Fraction(110)), True),
+    "t.square = (t.pay - 50)^2": (Between(Fraction(0), Fraction(2500)), True),
+    "t.product = t.pay * t.tax": (Between(Fraction(-1000), Fraction(4000)), True),
+    "t.share = t.tax / (t.pay + 1)": (Between(Fraction(-10), Fraction(40)), True),
+    "t.twice = t.pay + t.pay": (Between(Fraction(0), Fraction(200)), False),
+    "t.all = t.age + t.kids - 5": (IntegerRange(-5, 104), True),
+    "t.rows = t.kids * t.kids": (IntegerRange(0, 81), False),
+    "t.most = max(t.age, t.kids, 3)": (IntegerRange(3, 100), True),
+    "t.off = |t.age - 40|": (IntegerRange(0, 60), False),
+}
+WORDS = {
+    "t.group = cut(t.age, [0, 15, 30, 65, 100])": (("0 to 14", "15 to 29", "30 to 64", "65 to 100"), True),
+    "t.group = cut(t.age, [15, 16, 99])": (("0 to 14", "15", "16 to 98", "99 to 100"), True),
+    "t.class = cut(t.pay, [0, 20, 40.5])": (("0 to under 20", "20 to under 40.5", "40.5 to 100"), True),
+    "t.grown = t.age >= 18": (("no", "yes"), True),
+    "t.young = 18 > t.age": (("no", "yes"), True),
+    "t.poor = t.pay < t.tax": (("no", "yes"), True),
+    "t.man = t.sex != F": (("no", "yes"), True),
+    "t.odd = t.age * t.kids > 800": (("no", "yes"), False),
+    "t.month = month(t.day)": (("2025-01", "2025-02", "2025-03"), True),
+    "t.quarter = t.day >= 2025-02-01": (("no", "yes"), True),
+    "t.weekday = weekday(t.day)": (
+        ("Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday"),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("definition", NUMBERS)
+def test_numbers_lie_between_the_ends_that_follow(definition: str) -> None:
+    assert of(definition) == NUMBERS[definition]
+
+
+@pytest.mark.parametrize("definition", WORDS)
+def test_classes_have_labels(definition: str) -> None:
+    labels, free = WORDS[definition]
+    assert of(definition) == (FiniteSet(labels), free)
+
+
+def test_weeks_are_those_of_iso_8601() -> None:
+    domain, _ = of("t.week = week(t.day)")
+    assert isinstance(domain, FiniteSet)
+    assert domain.items[0] == "2025-W01"
+    assert domain.items[-1] == "2025-W09"
+
+
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        ("t.net = t.pay - t.costs", "no column costs"),
+        ("t.ratio = t.pay / t.tax", "divides by what may be 0"),
+        ("t.net = t.pay + t.sex", "no numbers"),
+        ("t.group = cut(t.age, [30, 15])", "ascend"),
+        ("t.group = cut(t.age, [200])", "tells values from 0 to 100 apart"),
+        ("t.group = cut(t.age)", "takes a column and the numbers"),
+        ("t.old = t.age > 100", "the same for all values"),
+        ("t.root = t.pay^0.5", "powers are whole numbers"),
+        ("t.month = month(t.age)", "no days"),
+        ("t.age = t.pay + 1", "a column age already"),
+        ("t.none = 3 + 4", "no column of the table stands here"),
+        ("t.log = exp(t.pay)", "no column follows from this"),
+        ("t.f = t.sex < M", "no numbers"),
+        ("t.f = t.sex != X", "no value X"),
+    ],
+)
+def test_what_follows_from_nothing_is_told(definition: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        of(definition)
+    assert words in caught.value.diagnostics[0].message
+
+
+def test_columns_of_other_tables_are_in_other_records() -> None:
+    text = (
+        "variables:\n  input t in table(age in 0..9)\n  input s in table(age in 0..9)\n  output O\n"
+        "background:\n  t.sum = t.age + s.age\n"
+        "loss: E[ (O - sum(t.sum))^2 ]\nprivacy: O is 1-DP wrt (t, s), adding or removing one record\n"
+    )
+    with pytest.raises(SpecError, match="columns of t alone"):
+        Problem(text).check()
+
+
+def test_a_column_may_follow_from_one_that_follows() -> None:
+    text = (
+        f"variables:\n  input t in {TABLE}\n  output O\nbackground:\n"
+        "  t.net = t.pay - t.tax\n  t.rich = t.net >= 50\n  t.month = month(t.day)\n  t.spring = t.month != 2025-01\n"
+        "loss: E[ ||O - histogram(t, by = {rich})||^2 ]\nprivacy: O is 1-DP wrt t, adding or removing one record\n"
+    )
+    found = Problem(text.replace(" != 2025-01", ' != "2025-01"')).check().nodes["t"].domain
+    assert isinstance(found, Table)
+    assert list(found.columns) == ["pay", "tax"]
+    assert found.free
