@@ -377,12 +377,21 @@ class Shares(Part):
     guarantees: tuple[Guarantee, ...] = ()
 
 
+class Pulled(Part):
+    """Of each released number: the share that is kept of what is asked for, what it is pulled to, the largest bias."""
+
+    kept: tuple[float, ...]
+    towards: tuple[float | None, ...]
+    largest_bias: tuple[float, ...]
+
+
 class Mechanism(Part):
     """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
 
     family: str = "unknown"
     sites: tuple[Site, ...] = ()
     output_covariance: Any = None
+    pulled: Pulled | None = None
     route: str = ""
     where: str = ""
     finish_first: bool = False

@@ -24,7 +24,9 @@ from privspec.kernel.core.problem import PlanUnderCheck
 
 KERNEL = Path(privspec.kernel.__file__).parent
 NOTES = "noise/notes"
-WORTH = frozenset(("accuracy", "alternatives", "bound", "choices", "conditions", "fairness", "loss", "unbiased"))
+WORTH = frozenset(
+    ("accuracy", "alternatives", "bias", "bound", "choices", "conditions", "fairness", "loss", "unbiased")
+)
 """Claims about what a mechanism is worth, on which no privacy rests; whatever else is claimed counts as privacy."""
 LAYOUT = {
     tokenize.COMMENT,

@@ -19,20 +19,20 @@ TOKENS = {
     "audit": 11_600,
     "core": 12_612,
     "editor": 7_000,
-    "execute": 74_994,
-    "explain": 79_103,
-    "families": 210_648,
+    "execute": 75_104,
+    "explain": 79_572,
+    "families": 212_010,
     "functions": 14_621,
-    "kernel": 139_678,
-    "language": 28_130,
-    "model": 115_308,
+    "kernel": 143_875,
+    "language": 28_157,
+    "model": 115_345,
     "noise": 9_007,
-    "problem": 76_187,
+    "problem": 76_310,
     "solvers": 77_488,
-    "top": 26_430,
+    "top": 26_455,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 350
+FILES = 353
 ENTERED = 110
 LAYOUT = {
     tokenize.COMMENT,

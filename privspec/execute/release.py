@@ -79,7 +79,8 @@ class Release:
     called: Mapping[str, str] = field(default_factory=dict)
     """The labels that the spec gives outputs."""
     bias: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Which way outputs are moved besides their noise, by what is done with data that do not fit: "left_out"."""
+    """Which way outputs are moved besides their noise, by what is done with data that do not fit: "left_out"; "pulled"
+    towards public values, by how much at most."""
 
     def __getitem__(self, name: str) -> Any:
         """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
@@ -101,7 +102,7 @@ class Release:
             (True, 4)
 
         One row per number: output, labels, value, standard_deviation (of its noise), and which way it is moved besides,
-        by what is left out, clipped or not listed; or one row per report. Every row says whether it
+        by what is left out, clipped, not listed or pulled; or one row per report. Every row says whether it
         is private, which event and head of the ledger paid for it, and which plan made it.
         """
         return _LIBRARIES[self.kind]().table(self.rows())

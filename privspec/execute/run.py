@@ -211,12 +211,26 @@ def _undrawn(
     """A release before anything is drawn: under which plan, and what each of its numbers will be about."""
     moved = rules(plan["problem"], model, strict=strict) if "problem" in plan else ()
     bias = {one.done.name.lower(): {name: way.value for name, way in one.moves} for one in moved}
+    if pulled := _pulled(plan):
+        bias["pulled"] = pulled
     nodes = {} if model is None else model.nodes
     labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
     bare = _unprotected(plan, outputs)
     names = {} if model is None else model.labels
     guarantees = tuple(plan["guarantees"])
     return Release(digest, {}, guarantees, None, True, labels=labels, unprotected=bare, called=names, bias=bias)
+
+
+def _pulled(plan: Mapping[str, Any]) -> dict[str, str]:
+    """By how much the averages of outputs that are pulled towards public values are off at most."""
+    stated = plan["mechanism"].get("pulled")
+    if not stated:
+        return {}
+    found = dict[str, str]()
+    for one in plan["problem"]["blocks"][0]["released"]:
+        most = max(stated["largest_bias"][one["start"] : one["stop"]])
+        found[one["name"]] = f"by up to {most * (1 + 1e-5):.6g}"  # rounding to six digits takes less than that off
+    return found
 
 
 def _unprotected(plan: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, ...]:

@@ -30,12 +30,12 @@ from privspec.explain.facts import (
     randomness,
 )
 from privspec.explain.messages import phrase, plotted, tabled
-from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
+from privspec.explain.quantities import LOSS_DIGITS, UP, Quantity, count, exact, rounded, ungrouped
 from privspec.kernel.laws import knorm
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law, by_shape, laws
 from privspec.model.reports import listing
-from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
+from privspec.stated import Executed, Noise, Place, Pulled, Site, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -81,6 +81,35 @@ class OutputFact:
 
 
 @dataclass(frozen=True, slots=True)
+class PulledFact:
+    """An output whose numbers are pulled towards public values: which share is kept, and the largest bias."""
+
+    name: str
+    many: bool
+    kept: str
+    towards: str
+    most: str
+
+    @classmethod
+    def of(cls, name: str, at: slice, stated: Pulled) -> PulledFact:
+        """Those of an output, whose numbers stand there."""
+        kept, towards = stated.kept[at], [value for value in stated.towards[at] if value is not None]
+        most = rounded(max(stated.largest_bias[at]), 3, UP)
+        return cls(name, len(kept) > 1, _between([100 * one for one in kept]), _between(towards), most.text)
+
+    @property
+    def words(self) -> str:
+        """Where it is pulled to, how much is kept, and the largest bias."""
+        return phrase("additive.pulled.words", self)
+
+
+def _between(values: Sequence[float]) -> str:
+    """From the least to the largest."""
+    low, high = rounded(min(values), 3).text, rounded(max(values), 3).text
+    return low if low == high else phrase("additive.pulled.between", low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
 class SiteFact:
     """One noise site in words and numbers."""
 
@@ -112,6 +141,7 @@ class AdditiveNoise(MechanismFact):
     output_grid: str
     rounding: str
     strategy: tuple[Quantity, ...]
+    pulled: tuple[PulledFact, ...]
     shares: tuple[int, int, Quantity] | None
     """Of a secure sum: its parties, those that no coalition knows, and the deviation of a share, the largest."""
     numbers: tuple[ChosenNumber, ...]
@@ -128,7 +158,7 @@ class AdditiveNoise(MechanismFact):
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         """As the law of its noise scales."""
-        return _frontier(plan, claims)
+        return None if self.pulled else _frontier(plan, claims)
 
     @property
     def known_family(self) -> bool:
@@ -148,6 +178,13 @@ class AdditiveNoise(MechanismFact):
         return behind(value, kind, float(squares.sum()), float(squares.max()), squares.size)
 
     # --- the short table
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """A label and the expected error; of answers that are pulled the loss at the worst data."""
+        if not self.pulled or facts.loss is None:
+            return MechanismFact.error(self, facts)
+        alone = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
+        return phrase("additive.pulled.label"), phrase("additive.pulled.error", facts, alone=alone)
 
     def drawn(self, facts: Facts) -> str:
         joint = [site for site in self.sites if site.correlated]
@@ -194,6 +231,7 @@ class AdditiveNoise(MechanismFact):
         said = [line for s in facts.assumptions if "clipped" in s.text for line in s.because]
         return {
             "picked": " · ".join(map(str, self.numbers)),
+            "off_by": " · ".join(one.words for one in self.pulled),
             "each_off": " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs),
             "several": len(self.outputs) > 1,
             "protected": names if told else (),
@@ -355,9 +393,18 @@ def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
         output_grid=run.output_grid,
         rounding=run.rounding,
         strategy=() if run.strategy is None else tuple(map(count, run.strategy.shape)),
+        pulled=_pulled(plan),
         shares=_shares(run, spread),
         numbers=chosen_numbers(plan, where),
     )
+
+
+def _pulled(plan: Stated) -> tuple[PulledFact, ...]:
+    stated = plan.mechanism.pulled
+    if stated is None:
+        return ()
+    parts = ((o.name, slice(o.start, o.stop)) for o in plan.run.outputs)
+    return tuple(PulledFact.of(name, at, stated) for name, at in parts if any(stated.largest_bias[at]))
 
 
 def _shares(run: Executed, spread: Mapping[str, Array]) -> tuple[int, int, Quantity] | None:

@@ -134,9 +134,13 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
         return
     own = OWN_UNITS in loss.units and "+" in loss.units
     units = phrase("auditor.loss_units.own") if own else loss.units
-    by_chance = facts.mechanism.by_chance and loss.of_errors
-    on_data = loss.of_errors and not by_chance
-    (value,) = sentences("auditor.loss_value", facts, units=units, by_chance=by_chance, on_data=on_data)
+    at_worst, by_chance = (
+        facts.off_on_average,
+        facts.mechanism.by_chance and loss.of_errors and not facts.off_on_average,
+    )
+    on_data = loss.of_errors and not facts.mechanism.by_chance
+    which = {"by_chance": by_chance, "on_data": on_data, "at_worst": at_worst}
+    (value,) = sentences("auditor.loss_value", facts, units=units, **which)
     sizes = ((name, loss.value.value, loss.value.value) for name in sorted(facts.mechanism.released))
     yield facts.of_chance(value, "loss", *sizes) if by_chance else value
     yield from (*facts.fitting.expectations(), *facts.fitting.told)

@@ -84,11 +84,13 @@ def _result(facts: Facts) -> tuple[document.Block, ...]:
 
 def _loss_rows(facts: Facts, loss: LossFact) -> Rows:
     none, by_chance = phrase("engineer.error.none"), facts.mechanism.by_chance and loss.of_errors
+    at_worst = facts.off_on_average
     rows = phrases(
         "engineer.loss_rows",
         facts,
         units=f" {loss.units}" if loss.units else "",
-        by_chance=by_chance,
+        by_chance=by_chance and not at_worst,
+        at_worst=at_worst,
         besides=facts.besides() if by_chance else "",
         lower_bound=loss.lower_bound or none,
         gap=loss.gap or none,

@@ -306,6 +306,11 @@ class Facts:
         return "bound" in self.judgement.derived
 
     @property
+    def off_on_average(self) -> bool:
+        """Whether answers are pulled, so that the loss counts how far their averages are off at the worst data."""
+        return "bias" in self.judgement.derived
+
+    @property
     def footer(self) -> str:
         """The fingerprints of plan and spec."""
         return f"Plan fingerprint (SHA-256) {self.digest}; spec fingerprint {self.spec_sha256}."

@@ -174,6 +174,7 @@ def _noise(
     return TableNoise(
         family=said.family,
         released=frozenset(outputs),
+        pulled=(),
         inputs=(InputFact(known.source, cells, "counts of cells", names, clipped=False, line=line),),
         outputs=tuple(_output(name, [one for own in tables for one in own]) for name, tables in outputs.items()),
         sites=(),
@@ -258,6 +259,7 @@ def stream_noise(plan: Stated, where: Context) -> StreamNoise:
     return StreamNoise(
         family=plan.mechanism.family,
         released=frozenset(done.outputs),
+        pulled=(),
         inputs=(InputFact(block.source, size, "values", limits, clipped=True, line=line),),
         outputs=outputs,
         sites=(),

@@ -27,6 +27,8 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
 from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
+from privspec.kernel.worth.affine import affine
+from privspec.kernel.worth.bias import Bias, bias_of
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, size_up
@@ -37,8 +39,9 @@ from privspec.kernel.worth.traces import cbrt_down, prove, proved
 class Figures:
     """From independent noise of `variances` (k,) to the outputs: `noise` (m, k).
 
-    `spread`: the variance of each output; `squares`: the expected square of each error term of the loss; `value`: the
-    loss; `lines`: what each accuracy line bounds.
+    `spread`: the variance of each output; `squares`: the expected square of the noise in each error term of the loss;
+    `value`: the loss, at most where answers are pulled; `lines`: what each accuracy line bounds; `bias`: how far
+    answers that are pulled are off on average.
     """
 
     noise: Rows
@@ -47,6 +50,7 @@ class Figures:
     squares: list[fmpq]
     value: Fraction
     lines: list[Fraction]
+    bias: Bias | None = None
 
     @classmethod
     def of(cls, release: Release) -> Figures:
@@ -70,8 +74,21 @@ class Figures:
             value if chance is None else size_up(release, errors, laid_out(errors.of(noise)), value, chance)
             for errors, value, chance in values
         ]
-        value = fraction(max(terms) if block.worst else sum(terms, fmpq(0)))
-        return cls(noise, variances, spread, own, value, lines)
+        if release.shift is None:
+            value = fraction(max(terms) if block.worst else sum(terms, fmpq(0)))
+            return cls(noise, variances, spread, own, value, lines)
+        bias = bias_of(release, noise)
+        return cls(noise, variances, spread, own, _with_bias(block, list(map(fraction, terms)), bias), lines, bias)
+
+
+def _with_bias(block: Linear, terms: list[Fraction], bias: Bias) -> Fraction:
+    """At most the loss for the worst data, of terms for the noise alone."""
+    if not block.worst and not block.errors.sizes:
+        return sum(terms, bias.squares)
+    power = 1 if block.errors.sizes else 2
+    pairs = zip(terms, block.errors.weights, bias.terms, strict=True)
+    each = [term + weight * size**power for term, weight, size in pairs]
+    return max(each) if block.worst else sum(each, ZERO)
 
 
 BIAS = Fraction(1, 10**6)
@@ -82,6 +99,8 @@ COUNT = 1000
 """For inputs without bounds (counts): the size up to which a bias is judged."""
 COVARIANCE_LIMIT = 128
 """Up to so many outputs a plan states their covariance."""
+STATED, OPTIONAL = ("family", "sites", "executed"), ("output_covariance", "pulled")
+"""What a plan says of a mechanism."""
 COMBINED = "combinations of the inputs"
 SHORT = 10**6
 """Largest denominator of a size of which answers are whole numbers."""
@@ -101,6 +120,8 @@ class LinearRules(PriceableRules):
 
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Release)
+        if executed.shift is not None:
+            raise items.wrong("are about answers that are right on average")
         made = [prove(frame, executed, one) for one in items.items()]
         if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
             raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
@@ -109,8 +130,10 @@ class LinearRules(PriceableRules):
     def judge(self, case: PlanUnderCheck) -> object:
         release, value, words = self.measured(case)
         bound = case.claims.fields("views", "bound")[1]
-        shown = None
-        if not bound.absent:
+        shown: LowerBound | None = None
+        if not bound.absent and release.shift is not None:
+            shown = affine(case.frame, release, bound)
+        elif not bound.absent:
             scope = dict(bound.entries()).get("scope", bound)
             shown = BOUNDS.get(str(scope.value), proved)(case.frame, release, bound)
         judge_bounded(case, value, shown, "such mechanism", words)
@@ -119,11 +142,14 @@ class LinearRules(PriceableRules):
     def measured(self, case: PlanUnderCheck) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         release = self.privacy(case)
-        _, sites, _, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+        if release.shift is not None and any(unit.adding for line in case.frame.obligations for unit in line.units):
+            raise Refused("pulls answers about data of which nobody knows how many they are")
+        _, sites, _, spread, moved = case.mechanism.fields(*STATED, optional=OPTIONAL)
         block, found = release.problem, Figures.of(release)
         offsets(case, release, found)
         whole = matrices.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
         spread.same(None if whole is None else matrices.doubles(whole))
+        moved.same(pulled(release, found))
         places(case, release, found, sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
@@ -172,27 +198,47 @@ def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:
         own *= 2 * sum(column.shared for column in one.columns) * (one.records or COUNT) if one.cells else 1
         reach += [most * copies for copies in block.places[one.start][1].numbers]
         steps += [own * copies for copies in block.places[one.start][1].numbers]
-    known, off = [one for one in block.held if one.records], matrices.less(noise * release.strategy, block.target)
-    share, errors = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
-    if errors is not off and errors.nrows():
-        share = max(share, _share(_moved(block, errors, reach, known), found.squares))
-    counts = f" (counts up to {COUNT})" if COUNT in reach else ""
-    said = float(max(share, BIAS**2)) ** 0.5  # what is below hangs on the solver's processor
-    text = f"averages are what the problem asks for, within {said:.2g} standard deviations{counts}"
-    case.says("unbiased", share <= BIAS**2, text)
+    if found.bias is None:
+        known, off = [one for one in block.held if one.records], matrices.less(noise * release.strategy, block.target)
+        share, errors = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
+        if errors is not off and errors.nrows():
+            share = max(share, _share(_moved(block, errors, reach, known), found.squares))
+        counts = f" (counts up to {COUNT})" if COUNT in reach else ""
+        said = float(max(share, BIAS**2)) ** 0.5  # what is below hangs on the solver's processor
+        text = f"averages are what the problem asks for, within {said:.2g} standard deviations{counts}"
+        case.says("unbiased", share <= BIAS**2, text)
+        image: Rows = block.target
+    else:
+        largest = float(max(found.bias.outputs))
+        case.says("bias", True, f"answers are pulled towards public values: averages are off by {largest:.6g} at most")
+        image = laid_out(noise * release.strategy)
     answers = Dense(release.strategy)
     whole = not any(steps) and not any(lattice_of(release).rounding(answers, list(range(answers.answers))))
     answer = ZERO if whole or release.round_outputs else release.grid / 2
     # points of the lattice, as they are combined, may be points of the grid of the outputs
-    beyond = [release.grid / matrices.denominator(noise), *block.offset]
+    beyond = [release.grid / matrices.denominator(noise), *block.offset, *(release.shift or ())]
     kept = whole and all((one / release.output_grid).denominator == 1 for one in beyond)
     last = rational(ZERO if kept else release.output_grid / 2)
     tables = [one for one in block.held if one.cells]
-    parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer * n for n in release.senders])
+    parts = _moved(block, image, steps, tables), moved_by(noise, [answer * n for n in release.senders])
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     counts = f" ({COUNT} records)" if any(h.cells and not h.records and g != 1 for h, g in held) else ""
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation{counts}"
     case.says("rounding", share <= ROUNDED**2, text)
+
+
+def pulled(release: Release, found: Figures) -> dict[str, list[float | None]] | None:
+    """Of each number: the share that is kept of what is asked for, what the rest is pulled to, the largest bias."""
+    if release.shift is None or found.bias is None:
+        return None
+    image, target = laid_out(found.noise * release.strategy).tolist(), laid_out(release.problem.target).tolist()
+    kept, towards = list[float | None](), list[float | None]()
+    for own, asked, shift, offset in zip(image, target, release.shift, release.problem.offset, strict=True):
+        size = sum((v * v for v in asked), fmpq(0))
+        share = fraction(sum((a * b for a, b in zip(own, asked, strict=True)), fmpq(0)) / size) if size else Fraction(1)
+        kept.append(float(share))
+        towards.append(None if share == 1 else float(shift / (1 - share) + offset))
+    return {"kept": kept, "towards": towards, "largest_bias": list(map(float, found.bias.outputs))}
 
 
 def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[InputLayout]) -> list[fmpq]:

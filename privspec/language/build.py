@@ -217,6 +217,7 @@ ACTIONS: dict[str, Action] = {
     "trust": _make(s.Trust, lambda c: (_leaves(c)[1],)),
     "noise_at": _make(s.NoiseAt, lambda c: (_nodes(c),)),
     "noise_family": _make(s.NoiseFamily, lambda c: (_nodes(_leaves(c)),)),
+    "unbiased": _make(s.Unbiased, lambda _: ()),
     "different_people": _make(s.DifferentPeople, lambda c: (_nodes(_leaves(c)),)),
 }
 """The action of every rule of the grammar by its name; a test compares the two."""

@@ -458,7 +458,8 @@ _FORMS = {
     "target": "a line of accuracy reads: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
     "requirement": f"a requirement reads: O is {APPROXIMATE.name} wrt x, replacing one record",
     "fairness": "a line of fairness reads: O is independent of sex given income, up to 0.05",
-    "option": f"the options are: {CURATOR.written}, noise at x, noise family gaussian, different people: x, y",
+    "option": f"the options are: {CURATOR.written}, noise at x, noise family gaussian, unbiased, "
+    "different people: x, y",
 }
 
 

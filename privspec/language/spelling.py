@@ -260,6 +260,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Trust: lambda n: f"trust {spell(n.model)}",
     s.NoiseAt: lambda n: f"noise at {listed(n.sites)}",
     s.NoiseFamily: lambda n: f"noise family {listed(n.names)}",
+    s.Unbiased: lambda _: "unbiased",
     s.DifferentPeople: lambda n: f"different people: {listed(n.names)}",
 }
 

@@ -485,7 +485,11 @@ class DifferentPeople(Node):
     names: tuple[Name, ...]
 
 
-Option: TypeAlias = Trust | NoiseAt | NoiseFamily | DifferentPeople
+class Unbiased(Node):
+    """`unbiased`: answers are right on average, whatever the data."""
+
+
+Option: TypeAlias = Trust | NoiseAt | NoiseFamily | DifferentPeople | Unbiased
 
 
 class Spec(Node):

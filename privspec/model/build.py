@@ -277,6 +277,7 @@ class _Builder:
             noise_at=options.noise_at,
             noise_at_spans=options.noise_at_spans,
             families=options.families,
+            unbiased=options.unbiased,
             family_spans=options.family_spans,
             different=options.different,
             files=self.read_files,

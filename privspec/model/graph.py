@@ -444,6 +444,7 @@ class Model:
     noise_at: tuple[str, ...] | None = None
     noise_at_spans: tuple[Span, ...] = ()
     families: tuple[str, ...] = ()
+    unbiased: bool = False
     family_spans: tuple[Span, ...] = ()
     different: tuple[Different, ...] = ()
     files: Mapping[str, Array] = field(default_factory=dict)

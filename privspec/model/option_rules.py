@@ -54,6 +54,7 @@ class Options:
     families: tuple[str, ...] = ()
     family_spans: tuple[Span, ...] = ()
     different: tuple[Different, ...] = ()
+    unbiased: bool = False
 
 
 def read_options(
@@ -105,7 +106,8 @@ def read_options(
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)
     apart = tuple(_different(one, known, report) for one in spec.options if isinstance(one, syntax.DifferentPeople))
-    return Options(trust, sites, site_spans, families, family_spans, apart)
+    unbiased = any(isinstance(one, syntax.Unbiased) for one in spec.options)
+    return Options(trust, sites, site_spans, families, family_spans, apart, unbiased)
 
 
 def _different(option: syntax.DifferentPeople, blocks: Mapping[str, InputBlock], report: Report) -> Different:

@@ -291,9 +291,12 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     if note == "shares":
         text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
         yield _said(text, "assumed", note=note)
-    shifts = (plan["claims"].get("bound") or {}).get("scope") == "shifts"
+    scope = (plan["claims"].get("bound") or {}).get("scope")
     text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
-    yield from _bounded(plan, text if shifts else OPTIMUM)
+    yield from _bounded(plan, text if scope in ("shifts", "affine") else OPTIMUM)
+    if "shift" in executed:
+        text = "Answers are pulled towards public values; the loss is that at the worst data that their domains allow."
+        yield _said(text, "proved", note="pulled")
     for constant in block_of(plan)["constants"]:
         text = "{} is public: each run is given its value and adds it after the noise."
         yield _read(model, constant["name"], text) | {"status": "assumed"}

@@ -37,7 +37,9 @@ from privspec.kernel.core.problem import of_person
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.rows import Intervals, Rows, laid_out, matrix_of
 from privspec.kernel.writing import SPARSE
+from privspec.language import syntax
 from privspec.language.spelling import spell
+from privspec.language.walk import every
 from privspec.model.domains import Between, Cut, Domain, IntegerRange, L1Ball, L2Ball, Table
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
@@ -166,7 +168,7 @@ class Linear(judged.Linear):
     def words(self) -> tuple[str, ...]:
         return (
             *map(_held_words, self.held),
-            *map(_released_words, self.released),
+            *(_released_words(one, biased=bool(self.biased)) for one in self.released),
             *(f"{name} is given when the plan is run, and added after the noise." for name, *_ in self.constants),
             *self._loss_words(),
             *self._vector_words(),
@@ -179,6 +181,7 @@ class Linear(judged.Linear):
             "Noise may enter "
             + ("anywhere." if self.sites is None else f"at {_listed([name for name, *_ in self.sites])} only."),
             *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
+            *(("Averages may be off: the loss is that at the worst data.",) if self.biased else ()),
         )
 
     def _loss_words(self) -> Iterator[str]:
@@ -269,10 +272,11 @@ def _held_words(held: InputLayout) -> str:
     return f"{held.name} is {what}; what lies outside is moved to the nearest value inside."
 
 
-def _released_words(one: Released) -> str:
+def _released_words(one: Released, *, biased: bool) -> str:
     size = prod(one.shape)
     how = "as it is defined" if one.defined else "what the loss compares it with"
-    return f"{one.name}, {'one number' if size == 1 else f'{size} numbers'}, is {how}, plus noise that averages to 0."
+    noise = "noise" if biased else "noise that averages to 0"
+    return f"{one.name}, {'one number' if size == 1 else f'{size} numbers'}, is {how}, plus {noise}."
 
 
 def _listed(names: list[str], word: str = "and") -> str:
@@ -314,7 +318,14 @@ def block_of(model: Model) -> Linear:
         sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
         families=model.families,
         vectors=None if alike is None else alike.dimension,
+        biased=_biased(model) or None,
     )
+
+
+def _biased(model: Model) -> bool:
+    """Whether averages may be off: the loss is the largest over the data, on which errors may then hang."""
+    averaged = [one.operator for one in every(model.loss, syntax.Over)]
+    return set(averaged) == {"worst"} and not (model.unbiased or model.accuracy)
 
 
 def _summed(held: InputLayout, layout: Layout) -> InputLayout:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import frexp
+from math import frexp, lcm
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
+from privspec.kernel.worth.affine import SCOPE as AFFINE
+from privspec.kernel.worth.affine import affine
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import array, written
@@ -56,6 +58,10 @@ from privspec.solvers.programs import MEETING, Array, Pairs, box_scaling, shorte
 
 Judge = Callable[[Frame, Release, JsonNode], LowerBound]
 """What a witness proves of the loss, and of which mechanisms."""
+TOGETHER = (Fraction(1, 2), Fraction(0), *(1 - Fraction(1, 10**n) for n in (1, 2, 4, 7)))
+"""Shares of the time that random data are at their ends together, which are tried in bounds."""
+FEW = 200
+"""Numbers of the inputs up to which all of them are."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
 
@@ -164,6 +170,7 @@ class Stated:
             "reconstruction": {"of": "inputs" if outputs is None else "outputs", "matrix": matrix.to_json()},
             "output_grid": release.output_grid,
             "rounding": release.rounding,
+            **({} if release.shift is None else {"shift": array(_listed(release.shift))}),
         }
 
     @property
@@ -237,6 +244,13 @@ class Stated:
             from privspec.families.gaussian.stepped import shift_witnesses  # most specs are of several numbers
 
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]
+        if self.release.shift is not None:
+            shares = TOGETHER if self.release.problem.inputs <= FEW else TOGETHER[:2]
+            tried = [
+                (affine, {"scope": AFFINE, "of": stated, "together": str(share)})
+                for _, stated in tried
+                for share in shares
+            ]
         found = []
         for judge, stated in tried:
             try:
@@ -246,6 +260,12 @@ class Stated:
                 continue
             found.append(Bound(stated, min(max(derived, 0.0), self.loss()), shows.among[0]))
         return max(found, key=lambda one: one.value, default=None)
+
+
+def _listed(values: tuple[Fraction, ...]) -> Grid:
+    """Numbers over one denominator."""
+    unit = Fraction(1, lcm(*(value.denominator for value in values)))
+    return Grid((len(values),), unit, tuple(int(value / unit) for value in values))
 
 
 def placed_witnesses(frame: Frame, release: Release) -> Iterator[dict[str, Any]]:

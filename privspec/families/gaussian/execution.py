@@ -42,9 +42,9 @@ class Executed:
     """A mechanism as the kernel reads it, `release`, and its numbers in arrays: what is judged is what runs.
 
     strategy (k, n); reconstruction (m, k) of the outputs, or (n, k) of the base vector, of which the outputs are
-    `target` (m, n); offset (m,), with the public values that a run is given. `release.round_outputs`: the outputs, and
-    not the strategy answers, are rounded, because some observer sees outputs that mix more strategy rows than its
-    guarantee covers.
+    `target` (m, n); offset (m,), with what pulled answers are moved by and the public values that a run is given.
+    `release.round_outputs`: the outputs, and not the strategy answers, are rounded, because some observer sees outputs
+    that mix more strategy rows than its guarantee covers.
     """
 
     release: Release
@@ -147,7 +147,8 @@ def read_executed(plan: Plan) -> Executed:
             drawn(release),
             _dyadic(release.reconstruction),
             as_floats(release.problem.target),
-            np.array([value.numerator / value.denominator for value in release.problem.offset]),
+            np.array([value.numerator / value.denominator for value in release.problem.offset])
+            + np.array([float(value) for value in release.shift or (0,)]),
         )
 
 

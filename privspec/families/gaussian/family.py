@@ -31,6 +31,7 @@ from privspec.families.gaussian.accuracy import (
 from privspec.families.gaussian.dense import gaussian_budgets, gaussian_candidates
 from privspec.families.gaussian.exact import Stated, achieved, view_witnesses
 from privspec.families.gaussian.problem import LinearSystem, Problem, lower
+from privspec.families.gaussian.pulled import RIGHT, pulled_candidates
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
@@ -39,6 +40,7 @@ from privspec.kernel.core.problem import notes_of
 from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import OfOneScale, laws
+from privspec.kernel.linear import pulled
 from privspec.kernel.writing import write
 from privspec.language import syntax
 from privspec.model.graph import Model
@@ -73,7 +75,7 @@ class Linear:
     def decide(self, model: Model, system: LinearSystem, settings: Settings) -> Decided | Infeasible:
         """The admissible release of least loss."""
         problem = Problem(model, system, settings, best_loss)
-        found = choose(problem)
+        found = choose(problem, pulling=True)
         return found if isinstance(found, Infeasible) else decided(problem, found)
 
     def size(self, system: LinearSystem) -> int:
@@ -133,8 +135,8 @@ class Choice:
     others: tuple[Candidate, ...]
 
 
-def choose(problem: Problem) -> Choice | Infeasible:
-    """The admissible mechanism of least loss.
+def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
+    """The admissible mechanism of least loss; `pulling`: also among answers that are pulled towards public values.
 
     Returns: the choice, or why no allowed mechanism meets the requirements.
     Raises: SpecError PS0501 when a family asked for cannot be computed for these requirements yet.
@@ -164,6 +166,11 @@ def choose(problem: Problem) -> Choice | Infeasible:
             return family_conflict(problem)
         refuse_missing(model)
     chosen = possible[0]
+    for one in pulled_candidates(problem, chosen) if pulling else ():
+        if one.mechanism is not None:
+            offered = [replace(own, reason=RIGHT) if own is chosen else own for own in offered]
+            chosen = one
+        offered.append(one)
     return Choice(chosen, tuple(sorted((c for c in offered if c is not chosen), key=lambda c: graded(c.loss, LISTED))))
 
 
@@ -267,7 +274,8 @@ def best_loss(model: Model, settings: Settings) -> float | None:
     system = lower(model)
     if isinstance(system, Infeasible):
         return None
-    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None), best_loss))
+    problem = Problem(model, system, replace(settings, alternatives=False, progress=None), best_loss)
+    choice = choose(problem, pulling=True)
     return choice.chosen.loss if isinstance(choice, Choice) else None
 
 
@@ -283,7 +291,7 @@ def decided(problem: Problem, choice: Choice) -> Decided:
 
     def bound() -> float | None:
         """Of sizes of errors what the plan's witness shows."""
-        if problem.sizes and chosen.lower_bound is None:
+        if (problem.sizes or mechanism.release.shift is not None) and chosen.lower_bound is None:
             return None if stated.bound is None else stated.bound.value
         return chosen.lower_bound
 
@@ -309,7 +317,7 @@ def kind_of(problem: Problem) -> str:
 def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fraction) -> float | None:
     """The loss if lines asked for so many times the mu or epsilon, of this noise scaled; None where unknown."""
     noise = release.noise
-    if problem.system.limits:
+    if problem.system.limits or release.shift is not None:
         return None
     if isinstance(noise, Scaled):  # what stands on a lattice stays there
         release = replace(release, noise=replace(noise, scales=tuple(b / factor for b in noise.scales)))
@@ -329,6 +337,7 @@ def parts_of(stated: Stated) -> dict[str, Any]:
     views = view_witnesses(problem, release, stated.release)
     amounts = achieved(problem, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound, stated.covariance()
+    moved = pulled(stated.release, stated.figures)
     pairs = enumerate(zip(problem.model.requirements, amounts, strict=True))
     return {
         "problem": write(stated.frame),
@@ -339,6 +348,7 @@ def parts_of(stated: Stated) -> dict[str, Any]:
             "family": release.noise.family,
             "sites": stated.sites(),
             **({} if covariance is None else {"output_covariance": covariance}),
+            **({} if moved is None else {"pulled": moved}),
             "executed": stated.executed,
         },
         "guarantees": [_guarantee(line, number, release, figures) for number, (line, figures) in pairs],
@@ -389,11 +399,13 @@ RESOLVED = 4096
 
 def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
     """For each requirement that binds, the relative change of the loss for a tenth more budget."""
-    alone = len(problem.model.requirements) == 1 and not problem.system.limits
-    if mechanism.release.noise.accounted and not problem.system.limits:
+    alone = len(problem.model.requirements) == 1 and not problem.system.limits and mechanism.release.shift is None
+    if mechanism.release.noise.accounted and not problem.system.limits and mechanism.release.shift is None:
         return _of_laws(problem, loss)
     if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
         return _solved_again(problem, loss)
+    if mechanism.release.shift is not None:
+        return []
     return _slopes(problem, mechanism, {} if alone else {"first_order": True})
 
 

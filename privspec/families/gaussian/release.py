@@ -77,7 +77,7 @@ class LinearRelease:
     a plan). `view_rows[o]`: how many leading rows view o's outputs depend on. `grid`: lattice of z;
     `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are. `senders` (k,): how many
     parties send each answer, of what they hold themselves and with noise of their own, where that is not one; z is
-    the sum. `parties`: how many add shares of the noise.
+    the sum. `parties`: how many add shares of the noise. `shift` (m,): what is added to answers that are pulled.
     """
 
     strategy: DyadicMatrix
@@ -90,6 +90,7 @@ class LinearRelease:
     rounding: str = "strategy"
     senders: Array | None = None
     parties: int = 1
+    shift: tuple[Fraction, ...] | None = None
 
     @property
     def step(self) -> Fraction:
@@ -151,6 +152,7 @@ def judged(problem: Problem, release: LinearRelease) -> Release:
         release.rounding == "outputs",
         tuple(senders),
         release.parties,
+        release.shift,
     )
 
 

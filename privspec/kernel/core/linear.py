@@ -262,7 +262,8 @@ class Linear:
     """The block of a problem: see `privspec.problem.linear`.
 
     `vectors`: a coordinate, an answer, an error stands for so many numbers, on each of which all maps act alike; an
-    error's weight is that of the mean of its squares.
+    error's weight is that of the mean of its squares. `biased`: averages may be off, and the loss is that
+    at the worst data.
     """
 
     FORM = "linear"
@@ -280,6 +281,7 @@ class Linear:
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
     vectors: Positive | None = None
+    biased: bool | None = None
     places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -421,6 +423,7 @@ class Release:
 
     `steps`: the grid of each input, as a share of its width (counts: 1). `senders`: how many parties send each answer,
     of what they hold themselves and with noise of their own; z is the sum. `parties`: how many add shares of the noise.
+    `shift`: public numbers that are added as well, where averages need not be what is asked for.
     """
 
     problem: Linear
@@ -434,6 +437,7 @@ class Release:
     round_outputs: bool
     senders: Wholes
     parties: int
+    shift: Numbers | None = None
 
     @property
     def excess(self) -> Fraction:
@@ -443,7 +447,9 @@ class Release:
 
 def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame) -> Release:
     """The mechanism that is executed, of a family that the problem allows."""
-    inputs, strategy, stated, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
+    inputs, strategy, stated, grid, reconstruction, output_grid, rounding, shift = item.fields(
+        *EXECUTED, optional=("shift",)
+    )
     law = law_of(family, shared=frame.trust.means.shared)
     if problem.families and not set(law.words) & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
@@ -471,7 +477,10 @@ def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame
         round_outputs,
         tuple(senders(owner, answers.tolist()) if local else [1] * rows),
         parties,
+        None if shift.absent else tuple(shift.array(problem.size).values()),
     )
+    if found.shift is not None and (not problem.biased or problem.accuracy or problem.vectors):
+        raise shift.wrong("is of answers that must be right on average, or within limits")
     if min(found.grid, found.output_grid) <= 0 or rows < 1:
         raise item.wrong("has a grid that is not positive, or no answers")
     if problem.vectors and (not law.spherical or local):

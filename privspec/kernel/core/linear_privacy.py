@@ -159,7 +159,7 @@ def _kind(measure: AskedMeasure) -> str:
 
 def read_promises(case: PlanUnderCheck) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
     """What is executed, as it was read and as a term; each guarantee with what it promises."""
-    family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+    family, _, run, *_ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance", "pulled"))
     views, _ = case.claims.fields("views", "bound")
     release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
     guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.figures, list[Line]()

@@ -1,0 +1,130 @@
+"""Answers that are pulled towards public values: less loss at the worst data, for a bias (noise/notes/pulled.md).
+
+Answers y with noise that averages to 0 become s y + (1 - s) c, a factor s and a public value c for each, the middle of
+what is possible: their squared error is at most (1 - s)^2 b^2 + s^2 v, with v the variance and b the farthest that the
+answer is from c, which is least at s = b^2 / (b^2 + v). The least of all data-free answers is c itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import dataclass, replace
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism, judged, output_grid
+from privspec.families.gaussian.release import rounded_reconstruction as rounded
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.linear import Figures
+from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets
+from privspec.solvers.programs import Array
+
+WORTHWHILE = 0.99
+"""Answers are pulled where their loss is at most so much of that of answers that are right on average."""
+LARGEST = 2**20
+"""Numbers of the map from the noise to the outputs up to which each output has a factor of its own."""
+PULLED = "pulled towards the middle"
+CONSTANT = "the middle, whatever the data"
+RIGHT = "more loss: averages are what is asked for"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Middle:
+    """Of each output (m,) the public value that it is pulled to; of each error term (q,) how far that may be off.
+
+    `loss`: that of these values themselves, at most.
+    """
+
+    values: Array
+    far: Array
+    loss: float
+
+
+def middle_of(problem: Problem) -> Middle | None:
+    """The middle of what the inputs allow; None where they have no ends, or nobody knows how many they are."""
+    model, system, block = problem.model, problem.system, problem.block
+    if block.vectors or system.groups is not None or any(line.neighbours.adding for line in model.requirements):
+        return None
+    try:
+        middle, sets = middle_and_sets(block, set(np.flatnonzero(system.target.any(axis=0)).tolist()))
+    except Refused:
+        return None
+    values = system.target @ np.array(list(map(float, middle)))
+    reach = _reach(problem.errors, sets)
+    each = reach if problem.sizes else reach**2
+    return Middle(values, reach, float(each.max() if system.worst else each.sum()))
+
+
+def _reach(errors: Array, sets: list[HeldSet]) -> Array:
+    """At most how far weighted error terms (q, n) move from their middle, when the inputs take any values."""
+    found = np.zeros(len(errors))
+    for one in sets:
+        moved = np.stack([sum(errors[:, i] * float(v) for i, v in moves) for moves in one.corners])
+        found += np.linalg.norm(moved, axis=0) if one.kind == EUCLIDEAN else np.abs(moved).max(axis=0)
+    return found
+
+
+def pulled_candidates(problem: Problem, best: Candidate) -> Iterator[Candidate]:
+    """The answers of a candidate pulled to the middle, and the middle itself."""
+    model = problem.model
+    if best.mechanism is None or not problem.block.biased:
+        return
+    middle = middle_of(problem)
+    if middle is None:
+        return
+    if model.noise_at is None and middle.loss * best.loss <= WORTHWHILE * best.loss * (middle.loss + best.loss):
+        found = min(_pulled(problem, best, best.mechanism, middle), key=lambda one: one.loss, default=None)
+        if found is not None and found.loss <= WORTHWHILE * best.loss:
+            yield found
+    yield Candidate(CONSTANT, "constant", middle.loss, "more loss")
+
+
+def _pulled(problem: Problem, best: Candidate, mechanism: Mechanism, middle: Middle) -> Iterator[Candidate]:
+    for factors in _factors(problem, best, mechanism.release, middle):
+        release = shrunk(problem, mechanism.release, factors, middle.values)
+        if release is None:
+            continue
+        loss = float(Figures.of(judged(problem, release)).value)
+        own = replace(mechanism, release=release, sites=())
+        name = f"{best.name}, {PULLED}"
+        yield Candidate(name, best.family, loss, "less loss", mechanism=own)
+
+
+def _factors(problem: Problem, best: Candidate, release: LinearRelease, middle: Middle) -> Iterator[Array]:
+    """Factors (m,) that may be best: one for all outputs, and one for each that is an error term by itself."""
+    size = problem.system.outputs_count
+    if problem.sizes:
+        yield np.zeros(size)
+        return
+    yield np.full(size, middle.loss / (middle.loss + best.loss))
+    rows = problem.system.error_map
+    if rows.shape == (size, size) == (rows.nnz, rows.nnz) and np.all(rows.diagonal()):
+        weights = rows.diagonal() ** 2
+        squares = middle.far**2
+        noise = weights * release.output_variances(problem.system.target)
+        with np.errstate(invalid="ignore"):
+            yield np.where(noise > 0, squares / (squares + noise), 1.0)
+
+
+def shrunk(problem: Problem, release: LinearRelease, factors: Array, values: Array) -> LinearRelease | None:
+    """The release with each output times its factor, and the public value for the rest; None where it is too large."""
+    short = np.ldexp(np.rint(np.ldexp(factors, 40)), -40)
+    shift = tuple(Fraction(value) for value in ((1 - short) * values).tolist())
+    deviations = np.sqrt(release.output_variances(problem.system.target)) * short
+    alike = bool(np.all(short == short[0]))
+    outputs: DyadicMatrix | None = release.outputs_matrix
+    inputs = None
+    if outputs is None and release.inputs_matrix is not None:
+        if alike:
+            inputs = rounded(release.inputs_matrix.to_float() * short[0])
+        elif len(problem.system.target) * release.strategy.shape[0] <= LARGEST:
+            outputs = rounded(release.output_map(problem.system.target) * short[:, None])
+        else:
+            return None
+    elif outputs is not None:
+        outputs = rounded(outputs.to_float() * short[:, None])
+    grid = output_grid(deviations)
+    return replace(release, outputs_matrix=outputs, inputs_matrix=inputs, output_grid=grid, shift=shift)

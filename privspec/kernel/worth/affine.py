@@ -1,0 +1,193 @@
+"""What no rule whose averages are affine in the data is below, at the worst data (noise/notes/pulled.md).
+
+A bound L on the loss of unbiased noise for a target T that rests on a linear functional G, so that noise around a map M
+loses at least L (<G, M> / <G, T>)^2, bounds such noise around M u + shift as well. Draw the data at random, with the
+middle of what is possible as their mean and the covariance C: squared biases are at least <G, M - T>^2 / K on average,
+K = tr(G C^-1 G'). The sum is least, over <G, M>, at L Q / (L + Q) for Q = <G, T>^2 / K.
+
+Bounds of worth/traces are of that form; so are those of worth/shifts, for each error by itself: noise that hides what
+moves an answer by d has at least the share (d / D)^2 of what a move by D asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import fmpq_mat
+
+from privspec.kernel.core.linear import Linear, Matrix, Release, read_matrix
+from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
+from privspec.kernel.core.problem import Frame, Obligation
+from privspec.kernel.core.reading import JsonNode, Refused, frozen
+from privspec.kernel.moves import units_of
+from privspec.kernel.rows import gram, laid_out, stacked, weighed
+from privspec.kernel.strategies.dense import products
+from privspec.kernel.worth import LowerBound
+from privspec.kernel.worth.bias import CORNERS, middle_and_sets
+from privspec.kernel.worth.shifts import SCOPE as SHIFTS
+from privspec.kernel.worth.shifts import reach, shown, single_errors
+from privspec.kernel.worth.traces import PARTIES, priced_terms, proved, sent
+
+SCOPE = "affine"
+UNBIASED, AFFINE = ", unbiased", ", averages affine in the data"
+
+
+@frozen
+class AffineBound(LowerBound):
+    """The sum, or the largest, of L Q / (L + Q) over some bounds L of unbiased noise, with their Q."""
+
+    parts: tuple[tuple[LowerBound, Fraction], ...]
+    worst: bool
+
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        known = [(max(bound.at(lines), ZERO), bias) for bound, bias in self.parts]
+        each = [loss * bias / (loss + bias) if loss else ZERO for loss, bias in known]
+        return max(each) if self.worst else sum(each, ZERO)
+
+
+@frozen
+class Spread:
+    """The covariance of random data around their middle: `own` inverse variances by coordinate, what counts add up to.
+
+    `together`: the share of the time that numbers, or vectors of one dimension, are at their ends together, each along
+    its `axes`: coordinates, with one over how far they go, up or down with the answers.
+    """
+
+    own: dict[int, Fraction]
+    counts: tuple[range, ...]
+    axes: dict[tuple[int, int], dict[int, Fraction]]
+    together: Fraction
+
+    @classmethod
+    def of(cls, frame: Frame, block: Linear, needed: set[int], together: Fraction) -> Spread:
+        """For the coordinates that are needed.
+
+        Raises: Refused where data cannot be so.
+        """
+        if together >= 1 or block.vectors or any(unit.adding for line in frame.obligations for unit in line.units):
+            raise Refused("bounds answers about data that cannot be drawn so")
+        if any(data.kept or data.rule == "drop" for data in frame.data):
+            raise Refused("bounds answers about records that may be left out")
+        own, counts, axes = dict[int, Fraction](), list[range](), dict[tuple[int, int], dict[int, Fraction]]()
+        sums = [sum(column) for column in zip(*laid_out(block.target).tolist(), strict=True)]
+        cells = [(block.places[one.start], one.records) for one in block.held if one.cells]
+        spans = {at: (range(at, at + len(alike.numbers)), records) for (at, alike), records in cells}
+        _, sets = middle_and_sets(block, needed)
+        for one in sets:
+            at, amount = one.corners[0][0]
+            if one.kind == CORNERS and any(len(moves) > 1 for moves in one.corners):
+                span, records = spans[at]
+                counts.append(span)
+                own |= {i: Fraction(len(span), (records or 1) ** 2) for i in span}
+                continue
+            size = len(one.corners)
+            own |= {moves[0][0]: size / amount**2 for moves in one.corners}
+            for axis, ((i, _),) in enumerate(one.corners):
+                axes.setdefault((size, axis), {})[i] = (1 if sums[i] >= 0 else -1) / amount
+        return cls(own, tuple(counts), axes, together)
+
+    def needs(self, rows: Matrix, weights: Sequence[Fraction]) -> Fraction:
+        """The weighted sum of g C^-1 g' over rows g.
+
+        Raises: Refused where the data do not vary so.
+        """
+        total, alone = ZERO, 1 - self.together
+        counted = {i for span in self.counts for i in span}
+        for entries, weight in zip(rows.tolist(), weights, strict=True):
+            row, own = list(map(fraction, entries)), ZERO
+            for i, value in enumerate(row):
+                if value:
+                    own += value**2 * self.own[i] / (1 if i in counted else alone)
+            if any(sum((row[i] for i in span), ZERO) for span in self.counts):
+                raise Refused("bounds answers about how many records there are, which everybody knows")
+            for (size, _), ends in self.axes.items():
+                along = size * sum((row[i] * end for i, end in ends.items()), ZERO) ** 2
+                own -= self.together * along / (alone * (alone + self.together * len(ends)))
+            total += weight * own
+        return total
+
+
+def affine(frame: Frame, release: Release, item: JsonNode) -> AffineBound:
+    """What a witness for unbiased noise proves of answers that are pulled."""
+    _, inner, share = item.fields("scope", "of", "together")
+    together = share.exact(0)
+    scope = dict(inner.entries()).get("scope", inner)
+    if scope.value == SHIFTS:
+        return _by_shifts(frame, release, inner, together)
+    return _by_trace(frame, release, inner, together)
+
+
+def _by_trace(frame: Frame, release: Release, item: JsonNode, together: Fraction) -> AffineBound:
+    block, pure = release.problem, not release.noise.normal
+    if block.errors.sizes or block.accuracy:
+        raise item.wrong("is not about squares")
+    found = proved(frame, release, item)
+    scope, shares, prices, differences, vectors, _ = item.fields(
+        "scope", "loss_weights", "prices", "differences", "vectors", "slack"
+    )
+    if scope.value not in ("errors", "inputs", PARTIES):
+        raise scope.wrong("is not what answers that are pulled are bounded in")
+    terms = priced_terms(block, shares, prices, pure)
+    given = [one.fields("requirement", "mu", "columns")[2] for one in differences.items()]
+    columns = stacked([Matrix(0, block.inputs), *(read_matrix(one, one.extents(2)[0], block.inputs) for one in given)])
+    image, inputs = laid_out(terms.errors.of(block.target)), scope.value == "inputs"
+    moved = gram(image, terms.weights) if inputs else weighed([sqrt_down(weight) for weight in terms.weights], image)
+    times = sent(str(scope.value), frame, block, columns)
+    functional = read_matrix(vectors, moved.nrows(), columns.nrows()) * weighed(times, columns)
+    trace, weights = sum(products(functional, moved), ZERO), [Fraction(1)] * moved.nrows()
+    if inputs:
+        functional, weights = image * functional, terms.weights
+    needed = {j for row in functional.tolist() for j, v in enumerate(row) if v}
+    needs = Spread.of(frame, block, needed, together).needs(functional, weights)
+    return AffineBound(_words(found.among), ((found, trace**2 / needs),), worst=False)
+
+
+def _words(among: tuple[str, ...]) -> tuple[str, ...]:
+    """For the classes of unbiased noise, those whose averages are affine in the data."""
+    plain = (word.replace("unbiased mechanisms", "mechanisms").removesuffix(UNBIASED) for word in among)
+    return tuple(f"{word}{AFFINE}" for word in plain)
+
+
+def _by_shifts(frame: Frame, release: Release, item: JsonNode, together: Fraction) -> AffineBound:
+    block, found = release.problem, list[tuple[LowerBound, Fraction]]()
+    if block.errors.sizes or frame.trust.means.alone or release.excess != 1:
+        raise item.wrong("is not about squares of noise at a curator")
+    line = dict(item.entries())["requirement"].integer(0, len(frame.obligations) - 1)
+    known = single_errors(frame, block, line) if block.size > 1 else {0: (block, reach(frame, block, line))}
+    for one, own in known.values():
+        if own.parts not in (None, 1):
+            raise item.wrong("is about answers in steps")
+        functional = _furthest(one, line, own.sensitivity)
+        needed = {j for j, v in enumerate(functional.entries()) if v}
+        needs = Spread.of(frame, block, needed, together).needs(functional, [one.errors.weights[0]])
+        reached = sum(products(functional, laid_out(one.target)), ZERO)
+        if reached != own.sensitivity or one.errors.rows is not None:
+            raise item.wrong("is about answers that single numbers do not move")
+        found.append((shown(frame, one, item), (one.errors.weights[0] * reached) ** 2 / needs))
+    if not found:
+        raise item.wrong("is about no answer")
+    return AffineBound(_words(tuple(one.among[0] for one, _ in found)[:1]), tuple(found), worst=block.worst)
+
+
+def _furthest(one: Linear, line: int, most: Fraction) -> Matrix:
+    """A mean of the differences that move an answer the most: no map moves as far, on average, as at its worst.
+
+    Raises: Refused where units are not made of numbers, or several change at once.
+    """
+    row, total, count = [fraction(v) for v in laid_out(one.target).tolist()[0]], [ZERO] * one.inputs, 0
+    for difference in one.surely(line):
+        change = units_of(difference, one.places)
+        if change.count > 1 or difference.apart is not None:
+            raise Refused("is about several units at once")
+        for unit, copies in change.units:
+            if any(piece.shape != "box" or piece.along for piece in unit):
+                raise Refused("is about units that are not made of numbers")
+            moves = [(i, piece.amount * (1 if row[i] >= 0 else -1)) for piece in unit for i in piece.at]
+            if sum((row[i] * amount for i, amount in moves), ZERO) == most:
+                count += copies
+                for i, amount in moves:
+                    total[i] += copies * amount
+    if not count:
+        raise Refused("is about units that are not made of numbers")
+    return fmpq_mat(1, one.inputs, [rational(value / count) for value in total])

@@ -1,0 +1,184 @@
+"""The largest bias of answers that are pulled towards public values, whatever the inputs hold.
+
+Released numbers are M u + shift on average, u the base vector, and T u is asked for: with E the error terms, these are
+off by b = E (M - T) (u - c) + E ((M - T) c + shift), c the middle of what inputs may hold. Each input is a sum of sets
+around it: numbers between two ends, vectors of a ball, counts of cells whose sum is public. All but Euclidean balls are
+hulls of their corners p, so that sum w b^2, a convex function, is at most the sum over pairs of sets, and over the
+fixed part, of the largest p' K q, K = H' diag(w) H for what each corner moves, H (Euclidean balls: by the norm of a
+block of K). Of one set of corners this is exact, and so is the largest bias of one error term in balls and between
+ends.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import fmpq_mat
+
+from privspec.kernel.core.linear import Ball, InputLayout, Linear, Matrix, Measured, Release
+from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_up
+from privspec.kernel.core.reading import Refused, frozen
+from privspec.kernel.rows import Rows, laid_out, less, weighed
+
+TOGETHER = 512
+"""Corners of all sets up to which errors are added up before their squares are bounded."""
+CORNERS, EUCLIDEAN = "corners", "euclidean"
+Moves = list[tuple[int, Fraction]]
+"""What a corner moves: coordinates, and by how much."""
+
+
+@frozen
+class HeldSet:
+    """Part of the inputs that varies by itself, as corners of a hull; or as the axes of a Euclidean ball."""
+
+    kind: str
+    corners: tuple[Moves, ...]
+
+
+def middle_and_sets(block: Linear, needed: set[int]) -> tuple[list[Fraction], list[HeldSet]]:
+    """The middle of what the inputs may hold, and the sets around it, for the coordinates that are needed.
+
+    Raises: Refused where one of these has no ends.
+    """
+    middle, found = [ZERO] * block.inputs, list[HeldSet]()
+    for held in block.held:
+        at, one = block.places[held.start]
+        copies = one.numbers
+        if not needed & set(range(at, at + len(copies))):
+            continue
+        if held.cells:
+            middle[at : at + len(copies)], own = _counts(held, at, len(copies))
+            found.append(own)
+        elif held.ball:
+            found += _balls(held.ball, at, copies)
+        elif held.lower is not None and held.upper is not None:
+            half, centre = (held.upper - held.lower) / 2, (held.upper + held.lower) / 2
+            middle[at : at + len(copies)] = [centre * count for count in copies]
+            found += [HeldSet(CORNERS, ([(at + i, half * count)],)) for i, count in enumerate(copies) if half]
+        else:
+            raise Refused(f"pulls answers about {held.name}, which may be off by any amount")
+    return middle, found
+
+
+def _counts(held: InputLayout, at: int, size: int) -> tuple[list[Fraction], HeldSet]:
+    """All records in one cell, or none that is counted."""
+    if held.records is None:
+        raise Refused(f"pulls answers about {held.name}, of which nobody knows how many records it has")
+    even = Fraction(held.records, size)
+    none = [(at + i, -even) for i in range(size)]
+    full = [[(k, move + held.records * (i == k - at)) for k, move in none] for i in range(size)]
+    return [even] * size, HeldSet(CORNERS, (none, *full))
+
+
+def _balls(ball: Ball, at: int, copies: list[int]) -> list[HeldSet]:
+    """Every so many coordinates in turn are a vector, or the sum of those of a class."""
+    size, found = ball.dimension, list[HeldSet]()
+    for start in range(0, len(copies), size):
+        axes = tuple([(at + i, ball.radius * copies[i])] for i in range(start, start + size))
+        found.append(HeldSet(EUCLIDEAN if ball.norm == 2 and size > 1 else CORNERS, axes))
+    return found
+
+
+@frozen
+class Bias:
+    """Upper bounds: `terms`, the size of the bias of each error term; `squares`, the weighted sum of their squares.
+
+    `outputs`: the size of the bias of each released number.
+    """
+
+    terms: list[Fraction]
+    squares: Fraction
+    outputs: list[Fraction]
+
+
+def bias_of(release: Release, noise: Rows) -> Bias:
+    """Of what is executed, `noise` (m, k) the map from the noisy answers to the outputs.
+
+    Raises: Refused where no bound is known.
+    """
+    block, shift = release.problem, release.shift or ()
+    off = laid_out(less(noise * release.strategy, block.target))
+    needed = {j for row in off.tolist() for j, v in enumerate(row) if v}
+    middle, sets = middle_and_sets(block, needed)
+    column = fmpq_mat(block.inputs, 1, list(map(rational, middle)))
+    fixed = off * column + fmpq_mat(block.size, 1, list(map(rational, shift)))
+    moved = off * _corners(block.inputs, sets)
+    outputs = _sizes(moved, fixed, sets)
+    if block.errors.rows is None:
+        terms = outputs
+    else:
+        moved, fixed = laid_out(block.errors.of(moved)), laid_out(block.errors.of(fixed))
+        terms = _sizes(moved, fixed, sets)
+    return Bias(terms, _squares(block.errors, moved, fixed, sets, terms), outputs)
+
+
+def _corners(inputs: int, sets: list[HeldSet]) -> Matrix:
+    """The corners (n, all of them)."""
+    corners = [moves for one in sets for moves in one.corners]
+    found = fmpq_mat(inputs, len(corners))
+    for j, moves in enumerate(corners):
+        for i, amount in moves:
+            found[i, j] = rational(amount)
+    return found
+
+
+def _sizes(moved: Matrix, fixed: Matrix, sets: list[HeldSet]) -> list[Fraction]:
+    """At most how far each row is from 0, in steps of which the first is fixed."""
+    found = list[Fraction]()
+    for row, (base,) in zip(moved.tolist(), fixed.tolist(), strict=True):
+        total, at = abs(fraction(base)), 0
+        if len(sets) == 1 and sets[0].kind == CORNERS and len(row) > 1 and _one_sided(sets[0]):
+            found.append(max(abs(fraction(base + v)) for v in row))
+            continue
+        for one in sets:
+            own = [fraction(v) for v in row[at : at + len(one.corners)]]
+            total += _size(own, one)
+            at += len(own)
+        found.append(total)
+    return found
+
+
+def _one_sided(one: HeldSet) -> bool:
+    """Whether the corners are all there are: those of counts, and not of a ball with their opposites."""
+    return any(len(moves) > 1 for moves in one.corners)
+
+
+def _size(values: list[Fraction], one: HeldSet) -> Fraction:
+    if one.kind == EUCLIDEAN:
+        return sqrt_up(sum((v * v for v in values), ZERO))
+    return max(map(abs, values), default=ZERO)
+
+
+def _squares(errors: Measured, moved: Matrix, fixed: Matrix, sets: list[HeldSet], terms: list[Fraction]) -> Fraction:
+    """At most the weighted sum of squared biases: the less of what each term is at most, and of the sum over pairs."""
+    weights = list(errors.weights)
+    apart = sum((w * size**2 for w, size in zip(weights, terms, strict=True)), ZERO)
+    if moved.ncols() > TOGETHER or len(terms) == 1:
+        return apart
+    scaled = weighed(weights, moved)
+    gram, cross = (moved.transpose() * scaled).tolist(), [row[0] for row in (scaled.transpose() * fixed).tolist()]
+    base = sum((w * fraction(v) ** 2 for w, (v,) in zip(weights, fixed.tolist(), strict=True)), ZERO)
+    if len(sets) == 1 and sets[0].kind == CORNERS and _one_sided(sets[0]):
+        return base + max(fraction(gram[j][j] + 2 * cross[j]) for j in range(len(cross)))
+    total, spans, at = base, list[tuple[HeldSet, range]](), 0
+    for one in sets:
+        spans.append((one, range(at, at + len(one.corners))))
+        at += len(one.corners)
+    for one, span in spans:
+        total += 2 * _size([fraction(cross[j]) for j in span], one)
+        total += sum((_pair([[fraction(gram[i][j]) for j in row] for i in span], one, two) for two, row in spans), ZERO)
+    return min(apart, total)
+
+
+def _pair(values: list[list[Fraction]], left: HeldSet, right: HeldSet) -> Fraction:
+    """At most x' K y for x and y of two sets."""
+    if EUCLIDEAN not in (left.kind, right.kind):
+        return max(abs(v) for row in values for v in row)
+    if left.kind == CORNERS:
+        return max(sqrt_up(sum((v * v for v in row), ZERO)) for row in values)
+    columns = list(zip(*values, strict=True))
+    if right.kind == CORNERS:
+        return max(sqrt_up(sum((v * v for v in column), ZERO)) for column in columns)
+    whole = sqrt_up(sum((v * v for row in values for v in row), ZERO))
+    rows, sides = (max(sum(map(abs, some), ZERO) for some in group) for group in (values, columns))
+    return min(whole, sqrt_up(rows * sides))
