@@ -55,7 +55,7 @@ def end_of_law(epsilon: float, delta: float) -> float:
     """How far a truncated Laplace law reaches, in units of the sensitivity; for delta 0, where its tails are left."""
     if not delta:
         return DECAYS / epsilon
-    return log1p((exp(epsilon) - 1) / (2 * delta)) / epsilon
+    return log1p((exp(epsilon) - 1) / (2 * delta)) / epsilon if epsilon else 1 / (2 * delta)
 
 
 def solve(
@@ -77,7 +77,7 @@ def solve(
         law has less loss. kept, rows by their shifts and cells in sensitivities: without the others losses are lower.
     Returns: None if the solver finds none.
     """
-    beyond = BEYOND / 2 + 1 if tails else BEYOND + (FREE / epsilon if delta else 0.0)
+    beyond = BEYOND / 2 + 1 if tails else BEYOND + ((FREE / epsilon if epsilon else FREE / (2 * delta)) if delta else 0.0)
     last, ratio = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(-epsilon)
     k, d, apart = np.arange(last + 1), np.arange(-last, last + 1), np.array(shifts)[:, None]
     fall = np.exp(-(FALL if delta else FALL / 2) * epsilon / cells * k)

@@ -275,6 +275,14 @@ RENYI = Measure(
     summable=False,
 )
 """Mironov 2017."""
+TOTAL_VARIATION = Measure(
+    "tv-DP",
+    (Amount("advantage", probability=True, words="the advantage of a guesser"),),
+    "bounded total variation",
+    lambda asked: hockey_stick(Fraction(0), asked["advantage"]),
+    lambda asked: _mu_of_pair(Fraction(0), asked["advantage"]),
+)
+"""No set of results is by more than so much likelier: how far a guesser of one unit is right above wrong, at best."""
 BY_DISTANCE = Measure("metric-DP", (EPSILON,), "metric differential privacy", _ratio, takes_distance=True)
 """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x')) (Chatzikokolakis et al. 2013)."""
 BY_DISTANCE_APPROXIMATE = Measure(
@@ -301,6 +309,7 @@ MEASURES = (
     LOCAL_PURE,
     LOCAL_APPROXIMATE,
     RENYI,
+    TOTAL_VARIATION,
     BY_DISTANCE,
     BY_DISTANCE_APPROXIMATE,
     EACH_OUTPUT,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
-from privspec.kernel.measures import BY_PERSON, Amount, Measure
+from privspec.kernel.measures import BY_PERSON, DELTA, Amount, Measure
 from privspec.language import syntax
 from privspec.model.reports import Failure
 from privspec.model.values import readable, show
@@ -69,6 +69,11 @@ class AskedMeasure(ABC):
         """The epsilon of the pure guarantee that implies this one and is the largest such; None if unknown."""
         return None
 
+    @property
+    def ratio(self) -> tuple[Fraction, Fraction] | None:
+        """The epsilon and the delta of laws as they are, where that is what is asked; None for else."""
+        return None
+
     def implied_by_pure(self) -> Fraction | None:
         """At most the largest epsilon for which all laws of that pure epsilon satisfy it, whatever its kind."""
         return self.pure_epsilon
@@ -116,6 +121,13 @@ class MeasureAt(AskedMeasure):
     @property
     def pure_epsilon(self) -> Fraction | None:
         return self.amounts["epsilon"] if self.of.follows_from_pure else None
+
+    @property
+    def ratio(self) -> tuple[Fraction, Fraction] | None:
+        from privspec.kernel.divergences import HockeyStick  # specs are checked without arithmetic of balls
+
+        asked = self.of.condition(self.amounts) if self.of.of_laws else None
+        return (asked.epsilon, asked.delta) if isinstance(asked, HockeyStick) else None
 
     def implied_by_pure(self) -> Fraction | None:
         low, high = LEAST_SHARE, 1 / LEAST_SHARE
@@ -223,9 +235,12 @@ def check_amount(amount: Amount, value: Fraction, span: Span) -> None:
             raise Failure(code, span, f"{name} must not be negative, and is {show(value)}")
         if value >= 1:
             hint = f"{name} is a probability of failure: far below one over the number of people, as in 1e-6"
-            raise Failure(code, span, f"{name} must be below 1, and is {show(value)}", help=hint)
-        if not value:
+            help_ = hint if amount is DELTA else None
+            raise Failure(code, span, f"{name} must be below 1, and is {show(value)}", help=help_)
+        if not value and amount is DELTA:
             return
+        if not value:
+            raise Failure(code, span, f"{name} must be positive: at 0 nothing may depend on the data")
     elif amount.least:
         code = "PS0306"
         if value <= amount.least:

@@ -74,7 +74,7 @@ def achieved(
     Raises: InternalError if that is more than a requirement allows.
     """
     found, noise = list[dict[str, Fraction]](), release.noise
-    deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
+    deltas = tuple((one.requirement.measure.ratio or (None, Fraction(0)))[1] for one in problem.system.views)
     budgets = {"mu": problem.budgets, "epsilon": problem.epsilons, "delta": deltas}[noise.figures[-1]]
     for index, (asked, view) in enumerate(zip(frame.obligations, views, strict=True)):
         moved = release.problem.differences[index]

@@ -19,7 +19,7 @@ import numpy as np
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import replace
 from privspec.core.rounding import common, graded
-from privspec.families.decision import float_down
+from privspec.families.decision import decimal_up, float_down
 from privspec.families.gaussian.dense import full_dual
 from privspec.families.gaussian.places import bound_of_any, move_costs, on_inputs, places, view_rows
 from privspec.families.gaussian.problem import Problem, Verdict
@@ -45,7 +45,6 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Staircase, Stepped
-from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.worth.shifts import SCOPE, reach, shown, single_errors
@@ -64,6 +63,8 @@ WEIGHT_BITS = 60
 RATIO_BITS = 40
 STAIRS = 200
 """Most cells in a sensitivity for counts, and about as many for staircases."""
+EVEN, ROOM = 64, Fraction(1, 10**12)
+"""Cells in a sensitivity of a law whose cells are alike, and what is left of a delta that is no decimal number."""
 BETWEEN, WORTH, FEW_STEPS = 128, 5e-4, 12
 """Cells between whole numbers where noise that is not whole has a loss that is smaller by more than that share; steps
 that neighbours move answers by, up to which laws of a delta are solved for with points halfway between them."""
@@ -97,8 +98,6 @@ SMALLEST, LARGEST = 0.02, 12.0
 LEAST_DELTA = 1e-12
 FAR = 2
 """Laws with a small delta are looked for where staircases lose less than so many times what other noise does."""
-KNOWN = (PURE, APPROXIMATE)
-"""Measures of epsilon, and of a delta."""
 MULTIPLIER_BITS = 44
 NEGLIGIBLE = 1e-12
 PACKED = 4
@@ -121,10 +120,11 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True, least: float =
         return
     if any(isinstance(line.measure, Personalised) for line in problem.model.requirements):
         return  # a law is for one epsilon, and each person has their own
-    of_epsilon = [one for one in measures if one.common in KNOWN]
-    epsilon = min((one.amounts["epsilon"] for one in of_epsilon), default=Fraction(0))
-    delta = min((one.amounts.get("delta", Fraction(0)) for one in of_epsilon), default=Fraction(0))
-    if len(of_epsilon) < len(measures) or not SMALLEST <= epsilon <= LARGEST or 0 < delta < LEAST_DELTA:
+    ratios = [one.ratio for one in measures]
+    epsilon = min((one[0] for one in ratios if one is not None), default=Fraction(0))
+    delta = min((one[1] for one in ratios if one is not None), default=Fraction(0))
+    near = SMALLEST <= epsilon <= LARGEST or (not epsilon and delta)
+    if None in ratios or not near or 0 < delta < LEAST_DELTA:
         return
     if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
@@ -175,7 +175,7 @@ def _of_numbers(
         costs = move_costs(problem, measured, outputs != 0, alike) if rule.admissible else None
         if plain is None or costs is None or (costs > 0).sum(axis=1).max() > 1:
             return None
-        if 0 < delta < LOOSE and not system.lowered.errors.sizes:
+        if epsilon and 0 < delta < LOOSE and not system.lowered.errors.sizes:
             # a small delta makes a staircase little better
             law, steps = law_of(epsilon, Fraction(0), 2, None)
             pure = problem.loss_of_output_noise(outputs * costs.max(axis=0) * sqrt(law.square) / steps)
@@ -276,6 +276,11 @@ def law_of(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) ->
         in steps, each of which is a cell; else cells are finer. Where neighbours move by one step alone, noise between
         steps may be better.
     """
+    if not epsilon:
+        cells = whole or max(1, min(EVEN, int(LARGEST_LAW * delta)))
+        ways = (False, True) if whole else (False,)
+        even = [_uniform(delta, cells, 1 if whole else STEPS // cells | 1, halfway=way) for way in ways]
+        return min(even, key=lambda one: _loss(one, power))
     cells = whole or _fitting(float(epsilon), power, range(STAIRS, 2 * STAIRS))
     found = [_staircase(epsilon, cells, 1 if whole else STEPS // cells | 1, power)]
     if delta:
@@ -342,6 +347,22 @@ def _staircase(epsilon: Fraction, cells: int, width: int, power: int, *, halfway
     return Stepped(epsilon, width, cells, ratio, 0, weights), cells * width
 
 
+def _uniform(delta: Fraction, cells: int, width: int, *, halfway: bool) -> tuple[Stepped, int]:
+    """The law of cells alike, of which those of a sensitivity have delta together; what is left stands at both ends.
+
+    It falls from its middle, so that no set of answers tells neighbours apart better than the half of the line beyond
+    it: by what lies between their middles. `halfway`: the cells are points between those of answers.
+    """
+    stated = Fraction(decimal_up(delta))
+    total = cells / (delta if stated == delta else delta * (1 - ROOM))
+    inside = max(ceil(total / 2) - 1, 0) if halfway else max(ceil((total - 1) / 2) - 1, 0)
+    end = total / 2 - inside if halfway else (total - 1) / 2 - inside
+    weights = *(2**RATIO_BITS,) * (inside + (not halfway)), ceil(end * 2**RATIO_BITS)
+    if halfway:
+        return Stepped(Fraction(0), width, 2, Fraction(0), 0, tuple(w for one in weights for w in (0, one))), 2 * cells
+    return Stepped(Fraction(0), width, 1, Fraction(0), 0, weights), cells * width
+
+
 def _fitting(epsilon: float, power: int, grids: Sequence[int]) -> int:
     """The coarsest of some grids whose best staircase, spread over its cells, has no more loss than on others."""
     losses = [stairs(epsilon, cells, power, spread=True)[1] for cells in grids]
@@ -387,7 +408,7 @@ def shift_witnesses(frame: Frame, block: Linear) -> Iterator[dict[str, Any]]:
         epsilon, delta = float(found.epsilon), float(found.delta)
         if not delta:
             yield from [] if block.size > 1 else [{"scope": SCOPE, "requirement": line}]
-        elif SMALLEST <= epsilon <= LARGEST and delta >= LEAST_DELTA:
+        elif (SMALLEST <= epsilon <= LARGEST or not epsilon) and delta >= LEAST_DELTA:
             own = _multipliers(epsilon, delta, found.parts, 1 if block.errors.sizes else 2)
             yield from [] if own is None else [{"scope": SCOPE, "requirement": line} | own]
 
@@ -399,10 +420,13 @@ def _multipliers(epsilon: float, delta: float, parts: int | None, power: int) ->
     Args: parts, into how many the sensitivity is divided, as neighbours move the answer by whole numbers of them; None
         where they move it by every part.
     """
-    most = WIDER * ROWS / (_rows(epsilon, delta) + FREE / epsilon)
-    if parts is not None:
+    kept: Kept | None = None
+    most = WIDER * ROWS / (_rows(epsilon, delta) + FREE / (epsilon or 2 * delta))
+    if not epsilon and parts is None:
+        cells, between = min(PARTS, max(1, int(sqrt(most)))), 1
+        shifts = list(range(1, cells + 1))
+    elif parts is not None:
         cells, between, shifts = _of_parts(epsilon, delta, parts, power, most)
-        kept: Kept | None = None
     else:
         if power == 1:  # staircases on grids lose least to those between them where steps fit worst into cells
             losses = {n: stairs(epsilon, n, power)[1] for n in range(_least(epsilon, delta), GRIDS)}

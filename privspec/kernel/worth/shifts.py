@@ -32,7 +32,8 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
-from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
+from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import identity, laid_out
 from privspec.kernel.worth import LowerBound
@@ -75,9 +76,10 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
 
     Raises: Refused where there are several, or its line is of another measure or of other neighbours.
     """
-    asked, amounts = frame.obligations[line], frame.obligations[line].measure.figures({})
-    if block.size > 1 or asked.measure.common not in (*SAME_EPSILON, LOCAL_PURE, LOCAL_APPROXIMATE):
-        raise Refused("is about more than one number, or a measure without a bound of shifts")
+    asked = frame.obligations[line]
+    if block.size > 1:
+        raise Refused("is about more than one number")
+    epsilon, delta = _amounts(asked)
     found, row = list[tuple[Fraction, Fraction | None]](), _row(block)
     for difference in block.surely(line):
         change = units_of(difference, block.places).grouped()
@@ -92,7 +94,7 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
         raise Refused("has neighbours that do not move the answer")
     words = EVERY if _of_any_size(block, asked) else ADDITIVE
     parts = None if step is None else int(sensitivity / step)
-    return Reach(sensitivity, parts, words, amounts["epsilon"], amounts.get("delta", ZERO))
+    return Reach(sensitivity, parts, words, epsilon, delta)
 
 
 def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Fraction]:
@@ -131,7 +133,7 @@ def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation]) -> st
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:
     """Whether there may be any number of records of each kind: in cells, or numbers that all count alike."""
-    if asked.measure.common not in SAME_EPSILON:
+    if asked.measure.of.local:
         return False  # parties that report are as many as there are
     adding = all(unit.adding for unit in asked.units)
     rows = block.target.tolist()
@@ -485,8 +487,11 @@ class ShiftBound(LowerBound):
 
 
 def _amounts(asked: Obligation) -> tuple[Fraction, Fraction]:
-    amounts = asked.measure.figures({})
-    return amounts["epsilon"], amounts.get("delta", ZERO)
+    """The ratio and what may exceed it, of laws of outputs as they are."""
+    condition = asked.measure.of.condition(asked.measure.figures({}))
+    if asked.measure.common is None or not asked.measure.of.of_laws or not isinstance(condition, HockeyStick):
+        raise Refused("is of a measure without a bound of shifts")
+    return condition.epsilon, condition.delta
 
 
 def least(own: list[fmpq], power: int) -> Fraction:
