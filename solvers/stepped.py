@@ -77,7 +77,8 @@ def solve(
         law has less loss. kept, rows by their shifts and cells in sensitivities: without the others losses are lower.
     Returns: None if the solver finds none.
     """
-    beyond = BEYOND / 2 + 1 if tails else BEYOND + ((FREE / epsilon if epsilon else FREE / (2 * delta)) if delta else 0.0)
+    free = FREE / (epsilon or 2 * delta) if delta else 0.0
+    beyond = BEYOND / 2 + 1 if tails else BEYOND + free
     last, ratio = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(-epsilon)
     k, d, apart = np.arange(last + 1), np.arange(-last, last + 1), np.array(shifts)[:, None]
     fall = np.exp(-(FALL if delta else FALL / 2) * epsilon / cells * k)
