@@ -12,13 +12,13 @@ from math import ceil, e
 from pathlib import Path
 
 import pytest
+from privspec.solvers import programs
 
 from privspec.kernel.strategies import dense
 from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.manual import CAPABILITIES, LIMITS, WORDS, page
 from privspec.model import designs, worlds
 from privspec.problem import marginals
-from privspec.solvers import programs
 from tests.pasting import command_line, pasted
 
 TOP = Path(__file__).parents[1]

@@ -16,6 +16,7 @@ from privspec.explain.quantities import Quantity
 from privspec.explain.summary import bare_outputs
 from privspec.kernel.trust import KINDS
 from privspec.model.graph import Model
+from privspec.model.neighbours import ByNeighbour
 from privspec.model.reports import listing
 
 LONGEST = 30
@@ -304,6 +305,9 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
     for one in () if facts.model is None else facts.model.asserted:
         if one.subject in through.values():
             yield say("public.public_limits.word_taken", text=one.text, line=SpecLine(one.line, one.text))
+    for line in () if facts.model is None else facts.model.requirements:
+        if isinstance(line.neighbours, ByNeighbour):
+            yield say("public.public_limits.farther", line=SpecLine(line.line, line.text))
     for fact in () if facts.model is None else facts.model.facts:
         yield say("public.public_limits.of_all_data", text=fact.text, line=SpecLine(fact.line, fact.text))
     yield say("public.public_limits.this_release", facts)

@@ -190,6 +190,7 @@ ACTIONS: dict[str, Action] = {
     "everything": _make(s.Everything, lambda _: ()),
     "one_unit": _make(s.OneUnit, lambda c: (c[1].value, *((c[5], c[6].value) if len(c) > 2 else ()))),
     "up_to_units": _make(s.UpToUnits, lambda c: (c[2], c[3].value)),
+    "by_neighbour": _make(s.ByNeighbour, lambda c: (c[-6].value, _is(c[0], "one"), c[-1])),
     "parameter": _make(s.Parameter, lambda c: (c[0], c[2])),
     "party": _make(s.Party, lambda c: (c[0].value, c[2])),
     "component": _make(s.Component, lambda c: (c[0].value, c[2])),

@@ -243,7 +243,7 @@ def unit(case: Failure) -> Diagnostic | None:
     if before.value == "one" and case.token.type == END:
         advice = "write one entry for one number, one record for one row or person, or one of an index set"
         return case.error("PS0102", "one what? The unit is missing", "ends here", advice)
-    start = next((t for t in reversed(case.seen[-3:]) if t.value in {"replacing", "adding"}), case.token)
+    start = next((t for t in reversed(case.seen[-4:]) if t.value in {"replacing", "adding"}), case.token)
     changed = _CHANGE.match(case.source.text, start.start, case.span.end)
     if changed is None:
         return None

@@ -244,6 +244,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Everything: lambda _: "everything",
     s.OneUnit: lambda n: f"one {n.name}" + (f" with at most {spell(n.most)} {n.held}" if n.most else ""),
     s.UpToUnits: lambda n: f"up to {spell(n.amount)} {n.name}",
+    s.ByNeighbour: lambda n: f"{'one ' * n.one}{n.name} by a neighbour in {spell(n.graph)}",
     s.Replacing: lambda n: f"replacing {spell(n.unit)}",
     s.AddingOrRemoving: lambda n: f"adding or removing {spell(n.unit)}",
     s.Distance: lambda n: f"distance {spell(n.metric)}",

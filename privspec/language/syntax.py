@@ -350,7 +350,15 @@ class UpToUnits(Node):
     name: str
 
 
-Unit: TypeAlias = Everything | OneUnit | UpToUnits
+class ByNeighbour(Node):
+    """Unit `NAME by a neighbour in graph`, an input as a whole, or `one NAME by ...`, one of its units."""
+
+    name: str
+    one: bool
+    graph: Expr
+
+
+Unit: TypeAlias = Everything | OneUnit | UpToUnits | ByNeighbour
 
 
 class Replacing(Node):

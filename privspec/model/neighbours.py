@@ -360,6 +360,29 @@ class ReplacingOneOf(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
+class ByNeighbour(NeighbourRelation):
+    """One unit takes a value that lies next to its own in a graph (Blowfish, He, Machanavajjhala & Ding 2014).
+
+    `inner`: the unit; `edges`: pairs of its values by their numbers, either of which may become the other; `written`:
+    as in "one entry by a neighbour in bands".
+    """
+
+    inner: NeighbourRelation = field(default_factory=ReplacingEverything)
+    edges: tuple[tuple[int, int], ...] = ()
+    written: str = ""
+
+    @property
+    def unit_name(self) -> str:
+        return self.inner.unit_name
+
+    def describe(self) -> str:
+        return f"replacing {self.written}"
+
+    def length(self, block: InputBlock) -> int:
+        return self.inner.length(block)
+
+
+@dataclass(frozen=True, slots=True)
 class Spaced(NeighbourRelation):
     """Up to `group` entries or records of one person change, at least or `exactly` so many places `apart`."""
 

@@ -30,23 +30,25 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
-from privspec.model.distances import DISTANCES, DistanceReader
+from privspec.model.distances import DISTANCES, DistanceReader, exact_entry
 from privspec.model.domain_rules import whole
 from privspec.model.domains import Domain, Power, is_numeric
-from privspec.model.evaluate import Environment, evaluate
+from privspec.model.evaluate import Environment, evaluate, members
 from privspec.model.measures import AskedMeasure, Chosen, MeasureAt, Metric, Personalised, check_amount, measure_at
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest, suggestion
 from privspec.model.requirements import Chain, Requirement
 from privspec.model.scope import Scope
-from privspec.model.spaces import is_finite
-from privspec.model.values import Value, readable, show
+from privspec.model.spaces import is_finite, key, values_of
+from privspec.model.values import Symbol, Value, readable, show
 
 LARGE_EPSILON = 10
 """A guesser may be right 22,026 times for each time that they are wrong."""
 LARGE_DELTA = Fraction(1, 1000)
 INSIDE = Fraction(1, 2**20)
 """So far inside of its range a number that is chosen has to be allowed."""
+GRAPH = 1024
+"""Most values that a graph is over."""
 Figures: TypeAlias = tuple[str | None, tuple[Fraction, ...]]
 """One exact figure, or an index set and one figure per person."""
 
@@ -493,10 +495,12 @@ class RequirementReader:
             each = {name: nb.default_relation(self.blocks.get(name), self.party_of.get(name)) for name in wrt}
             kinds = set(each.values())
             return kinds.pop() if len(kinds) == 1 else nb.ReplacingOneOf(parts=tuple(each.items()))
-        found = self.report.told(lambda: self._unit(clause))
+        found = self.report.told(lambda: self._unit(clause, wrt))
         return found if found is not None and self._fits(found, clause.unit.span, wrt) else None
 
-    def _unit(self, clause: syntax.Replacing | syntax.AddingOrRemoving) -> nb.NeighbourRelation | None:
+    def _unit(
+        self, clause: syntax.Replacing | syntax.AddingOrRemoving, wrt: tuple[str, ...]
+    ) -> nb.NeighbourRelation | None:
         """The relation that a clause names, of any inputs; None where what is wrong is told already.
 
         Raises: Failure.
@@ -507,6 +511,8 @@ class RequirementReader:
                 message = "everything cannot be added or removed"
                 raise Failure("PS0311", clause.span, message, help="write `replacing everything`")
             return nb.ReplacingEverything()
+        if isinstance(unit, syntax.ByNeighbour):
+            return self._by_neighbour(unit, wrt, adding=adding)
         group = 1
         if isinstance(unit, syntax.OneUnit) and unit.most is not None:
             return self._person(unit, adding=adding)
@@ -523,6 +529,52 @@ class RequirementReader:
         if unit.name in {block.index for block in self.blocks.values()}:
             return None  # an index that is no index set is told where it is declared
         raise self._unknown_unit(unit.name, unit.span, tuple(makers))
+
+    def _by_neighbour(self, unit: syntax.ByNeighbour, wrt: tuple[str, ...], *, adding: bool) -> nb.NeighbourRelation:
+        """One unit whose value becomes one next to it in a graph.
+
+        Raises: Failure PS0347.
+        """
+        if adding:
+            raise Failure("PS0347", unit.span, "values that change are replaced, not added or removed")
+        inner: nb.NeighbourRelation = nb.ReplacingEverything()
+        named = [self.blocks[name] for name in wrt if name in self.blocks]
+        held = [block for block in named if block.name == unit.name and not unit.one]
+        if unit.one and unit.name in self.scope.of("party"):
+            inner = nb.ReplacingVoter(party=unit.name)
+            held = [block for block in named if block.index == unit.name]
+        elif unit.one and unit.name == "entry":
+            inner, held = nb.ReplacingEntry(), named
+        entries = isinstance(inner, nb.ReplacingEntry)
+        domain = (held[0].domain.innermost if entries else held[0].domain) if len(held) == len(wrt) == 1 else None
+        if domain is None or not is_finite(domain) or (domain.size or 0) > GRAPH:
+            hint = "write replacing x by a neighbour in bands, or replacing one entry by a neighbour in bands"
+            text = "a graph is over the few values of one input, or of its entries"
+            raise Failure("PS0347", unit.span, text, help=hint)
+        values = {key(value): i for i, value in enumerate(values_of(domain))}
+        edges = set[tuple[int, int]]()
+        for together in self._together(unit.graph):
+            missing = next((value for value in together if value not in values), None)
+            if missing is not None:
+                text = f"{show(missing)} is no value of {domain.describe()}"
+                raise Failure("PS0347", unit.graph.span, text, help="a graph joins values that the input may have")
+            places = sorted({values[value] for value in together})
+            edges |= {(a, b) for i, a in enumerate(places) for b in places[i + 1 :]}
+        written = f"{'one ' * unit.one}{unit.name} by a neighbour in {spell(unit.graph)}"
+        return nb.ByNeighbour(inner=inner, edges=tuple(sorted(edges)), written=written)
+
+    def _together(self, graph: syntax.Expr) -> list[list[Symbol]]:
+        """Sets of values of which every two are neighbours: rows of numbers, or a list of sets.
+
+        Raises: Failure PS0347.
+        """
+        if isinstance(graph, syntax.Vector) and all(isinstance(item, syntax.SetOf) for item in graph.items):
+            return [list(members(item, self.public)) for item in graph.items if isinstance(item, syntax.SetOf)]
+        found = evaluate(graph, self.public)
+        if not isinstance(found, np.ndarray) or found.ndim != 2:
+            hint = 'write csv("edges.csv") with two numbers a row, or [{north, east}, {east, south}]'
+            raise Failure("PS0347", graph.span, "a graph is a list of pairs of values that are neighbours", help=hint)
+        return [[exact_entry(value) for value in row] for row in found]
 
     def _person(self, unit: syntax.OneUnit, *, adding: bool) -> nb.NeighbourRelation:
         """One person with a few records of a table or power.

@@ -22,6 +22,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.library import function_of
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
+    ByNeighbour,
     GivenTheModel,
     Indices,
     NeighbourRelation,
@@ -96,6 +97,8 @@ def order_matters(model: Model, name: str) -> bool:
         if isinstance(line, Requirement) and name in line.wrt:
             joined = isinstance(line.neighbours, ReplacingVoter | ReplacingOneOf) and len(line.wrt) > 1
             given = isinstance(line.neighbours, GivenTheModel)
+            if isinstance(line.neighbours, ByNeighbour):  # a record may have several entries
+                given = not isinstance(line.neighbours.inner, ReplacingVoter)
             if joined or given or takes_distance(line) or isinstance(line.measure, Personalised):
                 return True
     fair = (getattr(line, side, None) for line in model.fairness for side in ("of", "given"))

@@ -34,6 +34,7 @@ from privspec.model.graph import Model
 from privspec.model.joint_laws import input_law, laws_given, modelled, parents, partners, world_law
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
+    ByNeighbour,
     GivenTheModel,
     Indices,
     NeighbourRelation,
@@ -226,6 +227,11 @@ class Adjacency:
             raise Failure("PS0516", requirement.span, "tables are for a fixed number of records")
         for relation, places in self._relations(requirement):
             held = [self.spaces[i] for i in places]
+            if isinstance(relation, ByNeighbour):
+                for i, space in zip(places, held, strict=True):
+                    one = space.alike(relation.inner, 1)
+                    yield from ((False, self._worlds({i: one[:, edge]})) for edge in map(list, relation.edges))
+                continue
             if isinstance(relation, ReplacingEverything):
                 yield True, self._worlds({i: space.alike(relation, 1) for i, space in zip(places, held, strict=True)})
             elif isinstance(relation, ReplacingVoter) and len(places) > 1:

@@ -19,6 +19,7 @@ from privspec.model.domains import Table
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     Asserted,
+    ByNeighbour,
     GivenTheModel,
     InputBlock,
     NeighbourRelation,
@@ -42,7 +43,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
     own = OF_FORM[family_of(model).form](model, plan)
-    units = (*_units(model), *_different(model), *_facts(model))
+    units = (*_units(model), *_graphs(model), *_different(model), *_facts(model))
     return [_trust(model), *_parts(model), *own, *_correlations(model), *units, *_cut(model)]
 
 
@@ -106,6 +107,17 @@ def _different(model: Model) -> Iterator[Assumption]:
     for one in model.different:
         text = f"Nobody is in two of {listing(one.names)}: whoever is, is protected less."
         yield _said(text, "asserted by the user", line=model.line(one))
+
+
+def _graphs(model: Model) -> Iterator[Assumption]:
+    """Lines that compare values that a graph joins."""
+    for requirement in model.requirements:
+        if isinstance(requirement.neighbours, ByNeighbour):
+            text = (
+                f"Line {requirement.line} hides a value among its neighbours in the graph: among values several steps "
+                "away as often as there are steps, and not among values to which no way leads."
+            )
+            yield _said(text, "proved", note="group-privacy")
 
 
 def _facts(model: Model) -> Iterator[Assumption]:

@@ -53,6 +53,7 @@ from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
 from privspec.model.neighbours import (
     Asserted,
+    ByNeighbour,
     GivenTheModel,
     InputBlock,
     NeighbourRelation,
@@ -179,6 +180,10 @@ def block_of(model: Model) -> Any:
         text = "solve takes facts about data where results are drawn from a table"
         raise SpecError.at(model.source, model.facts[0].relation.span, "PS0501", text, help=hint)
     for line in model.requirements:
+        if isinstance(line.neighbours, ByNeighbour) and family.form != "table":
+            text = f"solve computes {line.neighbours.describe()} where results are drawn from a table"
+            hint = "give inputs and outputs few values each, as in output z in 0..10, one output a spec"
+            raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)
         special = isinstance(line.neighbours, Asserted | Spaced) or line.neighbours.by_id
         persons = line.neighbours.by_id and family.form in ("keys", "selection", "marginals", "system")
         if special and not persons and family.form not in ("linear", "stream", "priced", "design"):
@@ -320,6 +325,9 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     """What one difference may change: one of these units."""
     if isinstance(relation, Asserted):
         return units_of(relation.inner, inputs)
+    if isinstance(relation, ByNeighbour):
+        (unit,) = units_of(relation.inner, inputs)
+        return (replace(unit, graph=relation.written.partition(" by a neighbour in ")[2]),)
     if isinstance(relation, Spaced):
         (unit,) = units_of(relation.inner, inputs)
         return (replace(unit, apart=relation.apart, exactly=relation.exactly),)

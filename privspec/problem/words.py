@@ -139,6 +139,9 @@ OF_ENTRY, OF_ANY = "entry given the model", "value given the model"
 def unit_words(unit: Unit) -> str:
     """What one difference changes: "one voter changes (all of x and y of that voter)"."""
     inputs = _listed(unit.inputs)
+    if unit.graph:
+        what = inputs if unit.kind == "everything" else f"the value of one {unit.party or unit.kind} of {inputs}"
+        return f"{what} becomes a neighbour of what it is in `{unit.graph}`"
     if unit.kind == "everything":
         return f"all of {inputs} changes"
     if unit.kind == "person":

@@ -46,9 +46,8 @@ def prefix(n: int) -> np.ndarray:
 
 def program(n: int, *, sites: bool) -> Any:
     """The prefix program of size n."""
-    from scipy import sparse
-
     from privspec.solvers.programs import ExpectedLoss, GaussianProgram, Site, Vectors, View
+    from scipy import sparse
 
     target = prefix(n)
     views = (View(None, Vectors(sparse.csc_array(sparse.eye_array(n)))),)

@@ -17,10 +17,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cvxpy as cp
 import numpy as np
+from privspec.solvers.probit import BALLS, inside, probit_mle, relative_gaps
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
-
-from privspec.solvers.probit import BALLS, inside, probit_mle, relative_gaps
 
 Array = np.ndarray
 SHAPES = ((13, 23), (50, 10))

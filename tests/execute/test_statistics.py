@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from privspec.solvers.probit import probit_mle
 
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
@@ -25,7 +26,6 @@ from privspec.families.statistics.tables import to_steps
 from privspec.kernel.writing import plan_digest
 from privspec.model.library import GRID_BITS
 from privspec.noise.samplers import SimulationRandomness
-from privspec.solvers.probit import probit_mle
 from tests.execute.begun import execute_plan, run
 from tests.functions.estimates import each_estimate_once
 

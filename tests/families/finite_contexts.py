@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-
-from privspec.families.tables.noise import Neighbours, TableContext
 from privspec.solvers.table_programs import CompleteRatio, PairRatio, Privacy, TableProgram, TableSolution
 from privspec.solvers.tables import solve_table
+
+from privspec.families.tables.noise import Neighbours, TableContext
 
 Exact = list[list[Fraction]]
 

@@ -313,3 +313,83 @@ def test_facts_that_do_not_fit(old: str, new: str, code: str) -> None:
     with pytest.raises(SpecError) as error:
         Problem(text).solve()
     assert code in [one.code for one in error.value.diagnostics]
+
+
+# --- values that a graph joins --------------------------------------------------------------------
+
+BANDS = """variables:
+  input band in 1..5
+  output z in 1..5
+background: band ~ categorical([4, 3, 2, 2, 1])
+loss: E[ |z - band| ]
+privacy: z is 1-DP wrt band, replacing band by a neighbour in GRAPH
+"""
+PATH = "[[1, 2], [2, 3], [4, 5]]"
+
+
+def of_graph(edges: list[tuple[int, int]]) -> float:
+    rows, prior = [], np.array([4, 3, 2, 2, 1]) / 12
+    for a, b in [pair for edge in edges for pair in permutations(edge)]:
+        for z in range(5):
+            row = np.zeros((5, 5))
+            row[a - 1, z], row[b - 1, z] = 1, -exp(1)
+            rows.append(row.ravel())
+    costs = prior[:, None] * np.abs(np.subtract.outer(range(5), range(5)))
+    found = linprog(costs.ravel(), rows, np.zeros(len(rows)), np.kron(np.eye(5), np.ones(5)), np.ones(5))
+    return float(found.fun)
+
+
+@pytest.mark.parametrize(
+    ("graph", "edges"),
+    [(PATH, [(1, 2), (2, 3), (4, 5)]), ("[[1, 2, 3]]", [(1, 2), (2, 3), (1, 3)]), ("[{5, 1}]", [(1, 5)])],
+)
+def test_values_are_hidden_among_their_neighbours(graph: str, edges: list[tuple[int, int]]) -> None:
+    found = solved_text(BANDS.replace("GRAPH", graph))
+    assert found["loss"]["value"] == pytest.approx(of_graph(edges), rel=1e-6)
+    assert found["status"] == "optimal"
+
+
+def test_a_graph_of_a_file_is_that_graph(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("from,to\n1,2\n2,3\n4,5\n", "utf-8")
+    text = BANDS.replace("GRAPH", 'csv("edges.csv")')
+    assert Problem(text, base=tmp_path).solve().loss.value == pytest.approx(
+        of_graph([(1, 2), (2, 3), (4, 5)]), rel=1e-6
+    )
+
+
+def test_a_graph_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, plan, data = (tmp_path / name for name in ("s.priv", "s.plan.json", "band.csv"))
+    spec.write_text(BANDS.replace("GRAPH", PATH), "utf-8")
+    data.write_text("band\n4\n", "utf-8")
+    assert run_command_line(["check", str(spec), "--problem"]) == 0
+    assert f"If band becomes a neighbour of what it is in `{PATH}`" in capsys.readouterr().out
+    assert run_command_line(["solve", str(spec), "-o", str(plan)]) == 0
+    run = ["run", str(plan), "--input", f"band={data}", "--ledger", str(tmp_path / "l.db"), "--new-ledger", "-o"]
+    assert run_command_line([*run, str(tmp_path / "out.json")]) == 0
+    for reader in ("public", "auditor", "engineer"):
+        assert run_command_line(["explain", str(plan), "--for", reader, "-o", str(tmp_path / f"{reader}.md")]) == 0
+        page = " ".join((tmp_path / f"{reader}.md").read_text("utf-8").split())
+        assert "hidden less" in page or "as often as there are steps" in page
+    document = json.loads(plan.read_text("utf-8"))
+    pairs = document["problem"]["blocks"][0]["compared"][0]["pairs"]
+    pairs["rows"], pairs["shape"] = pairs["rows"][3:], [2, 3]
+    plan.write_text(json.dumps(resign(document)), "utf-8")
+    assert run_command_line(["verify", str(plan)]) == 7
+    assert "failed  problem" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("GRAPH", "[[1, 6]]", "PS0347"),
+        ("GRAPH", "[1, 2]", "PS0347"),
+        ("replacing band", "replacing one entry of", "PS0101"),
+        ("replacing band", "replacing other", "PS0347"),
+        ("replacing band", "adding or removing band", "PS0347"),
+        ("z in 1..5", "z", "PS0501"),
+    ],
+)
+def test_graphs_that_do_not_fit(old: str, new: str, code: str) -> None:
+    with pytest.raises(SpecError) as error:
+        Problem(BANDS.replace(old, new).replace("GRAPH", PATH)).solve()
+    assert code in [one.code for one in error.value.diagnostics]

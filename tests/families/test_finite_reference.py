@@ -7,12 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from privspec.api import Problem
-from privspec.core.spans import Source
-from privspec.families.family import Settings
-from privspec.families.tables.reference import solve_with_cvxpy
-from privspec.pipeline import Request, solve
 from privspec.solvers.table_programs import (
     CompleteRatio,
     Extra,
@@ -24,6 +18,12 @@ from privspec.solvers.table_programs import (
     violations,
 )
 from privspec.solvers.tables import solve_table
+
+from privspec.api import Problem
+from privspec.core.spans import Source
+from privspec.families.family import Settings
+from privspec.families.tables.reference import solve_with_cvxpy
+from privspec.pipeline import Request, solve
 from tests.solvers.exact_bounds import bound_of, relative_gap
 
 ONE = Fraction(1)

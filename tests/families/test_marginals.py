@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from privspec.solvers.marginals import least_worst
 
 from privspec.api import Problem
 from privspec.execute import release as releases
@@ -27,7 +28,6 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import marginals
 from privspec.problem.marginals import reads
 from privspec.registry import family_of
-from privspec.solvers.marginals import least_worst
 from tests.execute.begun import run
 from tests.families.specs import model_of, spec
 from tests.plans import mutate, resign

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.families.family import Settings
 from privspec.families.gaussian.reference import TooLargeError
 from privspec.families.gaussian.release import Candidate
 from privspec.manual import template_text
-from privspec.solvers.programs import OutOfTimeError
 
 from .cases import GAUSSIAN, OBSERVERS
 from .specs import chosen, spec

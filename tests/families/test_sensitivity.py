@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from privspec.solvers.programs import Balls, Boxes, Pairs, Vectors
 from scipy import sparse
 
 from privspec.core.matrices import DyadicMatrix
@@ -19,7 +20,6 @@ from privspec.families.gaussian.release import exact as exact_matrix
 from privspec.families.gaussian.release import length_up
 from privspec.kernel.changes import Piece, Units
 from privspec.kernel.strategies.dense import Dense
-from privspec.solvers.programs import Balls, Boxes, Pairs, Vectors
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(2, 4))
 MATRICES = st.one_of(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
@@ -34,7 +35,6 @@ from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.model.priors import ThurstoneMosteller
 from privspec.problem.statistics import reads
-from privspec.solvers.programs import OutOfTimeError
 
 SPEC = """spec crowd
 parameters:

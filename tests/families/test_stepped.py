@@ -8,6 +8,7 @@ from math import exp, sqrt
 
 import numpy as np
 import pytest
+from privspec.solvers.stepped import solve, stairs
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError
@@ -18,7 +19,6 @@ from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.worth.shifts import ADDITIVE, ALONE, EVERY
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.staircase import SteppedNoise, stepped
-from privspec.solvers.stepped import solve, stairs
 from tests.kernel.test_shifts import NUMBER, SIZE, SQUARE, plan_text
 from tests.plans import mutate, solved_text
 

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
@@ -23,7 +24,6 @@ from privspec.model.voting import Lottery
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.problem.voting import beside
-from privspec.solvers.programs import OutOfTimeError
 from privspec.sweep import sweep_spec
 from tests.families.voting import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 

@@ -8,12 +8,12 @@ from math import exp
 
 import numpy as np
 import pytest
+from privspec.solvers.listed import cell_reports
 from scipy import integrate, stats
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.reports import CellBlock, lower_bound
-from privspec.solvers.listed import cell_reports
 from tests.plans import executed_of, mutate, solved, solved_text
 
 SPEC = """spec cells

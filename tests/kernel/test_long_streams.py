@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from flint import arb, ctx
+from privspec.solvers.totals import Row, deviations, ramp_of
 
 from privspec import registry
 from privspec.execute.family import RunContext, Simulation, mechanism_of
@@ -25,7 +26,6 @@ from privspec.kernel.streams import (
     bound,
     classes,
 )
-from privspec.solvers.totals import Row, deviations, ramp_of
 from tests.plans import mutate, solved_text
 
 SPEC = """spec totals

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.marginals import _gram, asked_of, kinds_of
 from privspec.problem import marginals
-from privspec.solvers.marginals import strategies
 from tests.plans import executed_of, mutate, solved_text
 
 SPEC = """spec ordered

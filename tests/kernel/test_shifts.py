@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from privspec.solvers.stepped import solve, stairs
 
 from privspec.kernel import judge
 from privspec.kernel.core.linear import read_linear
@@ -16,7 +17,6 @@ from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, SCOPE, ByLaw, least, shown
-from privspec.solvers.stepped import solve, stairs
 from tests.plans import mutate, resign, solved_text
 
 NUMBER = """

@@ -10,6 +10,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from privspec.solvers.programs import Streams, largest_norm
+from privspec.solvers.programs import farthest as farthest_of_doubles
 
 from privspec.api import Problem
 from privspec.core.diagnostics import PrivspecError, SpecError
@@ -19,8 +21,6 @@ from privspec.kernel import judge
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.strategies.dense import farthest, of_vectors
 from privspec.kernel.worth.traces import charged, together
-from privspec.solvers.programs import Streams, largest_norm
-from privspec.solvers.programs import farthest as farthest_of_doubles
 from tests.kernel.test_participation import patterns
 from tests.plans import Document, resign, solved_text
 

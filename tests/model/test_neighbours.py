@@ -6,12 +6,12 @@ from fractions import Fraction
 import model_specs as specs
 import numpy as np
 import pytest
+from privspec.solvers.programs import Balls, Boxes, Pairs, Vectors
 
 from privspec.families.gaussian.differences import sets_of
 from privspec.model import neighbours as nb
 from privspec.problem.linear import moved
 from privspec.problem.linear_affine import Layout
-from privspec.solvers.programs import Balls, Boxes, Pairs, Vectors
 
 
 def block(domain, parties="", index="", question="x"):

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from model_specs import errors, helps, load
+from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, violations
 
 from privspec.core.catalogue import entries
 from privspec.kernel.losses import FiniteLaws
@@ -15,7 +16,6 @@ from privspec.kernel.trust import NOBODY
 from privspec.model.measures import MeasureAt
 from privspec.model.requirements import TrustIn
 from privspec.model.worlds import inputs_compared
-from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, violations
 
 SPEC = """variables:
   input x in 1..10

@@ -13,6 +13,7 @@ from pathlib import Path as Folder
 from typing import Any
 
 import privspec.specs
+
 from privspec.api import Problem
 from privspec.kernel.core.problem import executed, read_frame
 from privspec.kernel.core.reading import JsonNode

@@ -333,6 +333,8 @@ class Meaning:
                 return {kind: [*wrt]}, adding, int(self.value(amount.items[0], self.public))
             case syntax.Everything():
                 return {"everything": [*wrt]}, False, 1
+            case syntax.ByNeighbour(name=name, one=one):
+                return {name if one else "everything": [*wrt]}, False, 1
         report = line.measure in ("LDP", "metric-DP", "Lipschitz")
         kinds: dict[str, list[str]] = {}
         for name in wrt:
@@ -378,8 +380,19 @@ class Meaning:
         for a, b in product(self.worlds(adding), repeat=2):
             if all(a[name] == b[name] for name in others):
                 units = sum(self.moved(kind, names, adding, a, b) for kind, names in kinds.items())
-                if 1 <= units <= most:
+                if 1 <= units <= most and self.joined(line, a, b):
                     yield a, b, self.distance(metric, self.names(line.wrt), a, b) if metric else Fraction(1)
+
+    def joined(self, line: syntax.Requirement, a: World, b: World) -> bool:
+        """Whether the graph of a line, if it has one, joins what differs."""
+        units = (clause.unit for clause in line.clauses if isinstance(clause, syntax.Replacing))
+        unit = next((unit for unit in units if isinstance(unit, syntax.ByNeighbour)), None)
+        if unit is None:
+            return True
+        (name,) = self.names(line.wrt)
+        pairs = [*zip(flat(a[name]), flat(b[name]), strict=True)] if unit.one else [(a[name], b[name])]
+        sets = [self.values(one) if isinstance(one, syntax.SetOf) else self.value(one, {}) for one in unit.graph.items]
+        return any({x, y} <= {*some} for x, y in pairs if x != y for some in sets)
 
     def distance(self, metric: syntax.Expr, wrt: Sequence[str], a: World, b: World) -> Fraction:
         """The square of the distance of two worlds: of all the numbers named, one after the other."""

@@ -63,7 +63,8 @@ def finite(dice: Random) -> str:
         lines.append(f"  E[z | {next(iter(kinds))}] {dice.choice(['=', '<='])} {dice.choice(['s', '1', '2 - s'])}")
     lines += [f"loss: {' + '.join(terms)}"]
     lines += [f"accuracy: {dice.choice(terms)} <= 0.5"] * (dice.random() < 0.2)
-    lines += ["privacy:", *(f"  {requirement(dice, kinds, outputs)}" for _ in range(dice.randint(1, 2)))]
+    over = {name: domains[name].partition("^")[0].strip("()") for name in kinds}
+    lines += ["privacy:", *(f"  {requirement(dice, kinds, outputs, over)}" for _ in range(dice.randint(1, 2)))]
     lines += ["fairness:", f"  {fairness(dice, kinds, outputs)}"] * (dice.random() < 0.5)
     return "\n".join(lines) + "\n"
 
@@ -102,7 +103,7 @@ def names(dice: Random, known: list[str]) -> str:
     return f"({', '.join(known)})" if len(known) > 1 and dice.random() < 0.5 else dice.choice(known)
 
 
-def requirement(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
+def requirement(dice: Random, kinds: dict[str, str], outputs: list[str], graphs_of: dict[str, str]) -> str:
     what, wrt = names(dice, outputs), names(dice, list(kinds))
     parties = {kinds[n] for n in kinds if n in wrt} == {"party"}
     if dice.random() < 0.3:
@@ -110,6 +111,10 @@ def requirement(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
         return f"{what} is {measure.format(wrt, dice.choice(DISTANCES))}"
     units = ["one entry", "one record", "up to 2 entries", "up to 2 records", "everything"]
     units += ["one voter", "up to 2 voters"] * 3 * parties
+    graphs = {"0..1": "[[0, 1]]", "1..3": "[[1, 3], [2, 3]]", "{a, b}": "[{a, b}]", "{a, b, c}": "[{a, b}, {b, c}]"}
+    if wrt in graphs_of and graphs_of[wrt] in graphs:
+        one = {"numbers": wrt, "words": wrt, "party": "one voter"}.get(kinds[wrt], "one entry")
+        units += [f"{one} by a neighbour in {graphs[graphs_of[wrt]]}"] * 3
     unit = dice.choice(["", *(f", replacing {unit}" for unit in units)])
     return f"{what} is {dice.choice(['1-DP', '(1, 0.1)-DP'])} wrt {wrt}{unit}{dice.choice(['', '', ', seen by press'])}"
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy import sparse
-
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -22,6 +20,7 @@ from privspec.solvers.programs import (
     explicit,
     slices,
 )
+from scipy import sparse
 
 
 def _reference(program: GaussianProgram) -> float:

@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import singledispatchmethod
 
 import numpy as np
-
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
     RATIO_BITS,

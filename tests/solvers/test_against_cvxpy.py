@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
-
 from privspec.solvers.bounds import lower_bound, release_mahalanobis, release_of
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
@@ -20,6 +18,7 @@ from privspec.solvers.programs import (
     WorstLoss,
     largest_norm,
 )
+from scipy import sparse
 
 kinds = pytest.mark.parametrize("worst", [False, True], ids=["expected", "worst"])
 places = pytest.mark.parametrize("sites", [False, True], ids=["full", "sites"])

@@ -7,7 +7,6 @@ from math import exp, log
 
 import numpy as np
 import pytest
-
 from privspec.solvers.chains import log_of, quilts, told, told_beyond, wasserstein
 
 

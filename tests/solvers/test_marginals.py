@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-
 from privspec.solvers.gaussian import solve_gaussian
 
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from privspec.solvers.probit import BALLS, inside, probit_mle, slope
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
-
-from privspec.solvers.probit import BALLS, inside, probit_mle, slope
 
 Array = np.ndarray
 

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import sparse
-
 from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis, release_of, root_of
 from privspec.solvers.gaussian import rescale, solve_gaussian
 from privspec.solvers.programs import (
@@ -29,6 +27,7 @@ from privspec.solvers.programs import (
     explicit,
     largest_norm,
 )
+from scipy import sparse
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 

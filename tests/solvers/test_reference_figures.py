@@ -6,10 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from scipy import sparse
-
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import ExpectedLoss, GaussianProgram, GaussianSolution, Vectors, View
+from scipy import sparse
 
 
 def prefix(n):

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-
 from privspec.solvers.selection import select
 
 

@@ -7,9 +7,9 @@ from itertools import product
 import cvxpy
 import numpy as np
 import pytest
-
 from privspec.solvers.programs import ExpectedLoss, GaussianProgram, GaussianSolution, Streams, View, largest_norm
 from privspec.solvers.streams import loss_in_band, solve_streams
+
 from tests.kernel.test_participation import patterns
 
 MAPS = {

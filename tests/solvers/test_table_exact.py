@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from privspec.solvers.table_programs import (
     CompleteRatio,
     ExactTable,
@@ -24,6 +23,7 @@ from privspec.solvers.table_programs import (
     violations,
 )
 from privspec.solvers.tables import solve_table
+
 from tests.solvers.exact_bounds import bound_of, certified_bound, relative_gap
 
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
-
 from privspec.solvers.table_programs import CompleteRatio, TableProgram, TableSolution
 from privspec.solvers.tables import solve_table
+from scipy.optimize import linprog
 
 Utility = Callable[[np.ndarray], np.ndarray]
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -33,6 +32,7 @@ from privspec.solvers.table_search_programs import (
     slope,
 )
 from privspec.solvers.tables import solve_table
+
 from tests.solvers.exact_bounds import (
     affine_minorants,
     bound_of,

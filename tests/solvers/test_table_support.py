@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import CompleteRatio, LinearRows, PairRatio, Privacy, TableProgram
 from privspec.solvers.tables import has_table, no_common_support

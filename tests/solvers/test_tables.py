@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from privspec.kernel.losses import FiniteLaws
 from privspec.solvers import table_rows
 from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import (
@@ -28,6 +26,8 @@ from privspec.solvers.table_programs import (
 )
 from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.tables import solve_table
+
+from privspec.kernel.losses import FiniteLaws
 from tests.solvers.exact_bounds import bound_of, largest_extra, relative_gap
 
 

@@ -84,7 +84,8 @@ class AskedMeasure:
 class Unit:
     """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
 
-    A "person" is all records that are kept of one; `adding`: they come and go; `apart`: least distance in a stream.
+    A "person" is all records that are kept of one; `adding`: they come and go; `apart`: least distance in a stream;
+    `graph`: a value becomes one that is next to it there.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Unit:
     party: str | None
     apart: Positive | None
     exactly: bool
+    graph: str = ""
 
 
 @frozen
