@@ -490,17 +490,24 @@ class CutPart(Part):
     lost: Fraction
 
 
+class ClippedPart(Part):
+    """What is clipped of numbers: what that is expected to add to the loss."""
+
+    lost: Fraction
+
+
 class AlternativePart(Part):
-    """The values of an alternative and what they cost; `cut`: where people's records are cut by a known law."""
+    """The values of an alternative and what they cost; `cut`, `clipped`: where a law says what is cut or clipped."""
 
     values: tuple[str, ...]
     cost: Fraction
     cut: CutPart | None = None
+    clipped: ClippedPart | None = None
 
     @property
     def paid(self) -> Fraction:
-        """The cost, with what is lost by the cut."""
-        return self.cost + (0 if self.cut is None else self.cut.lost)
+        """The cost, with what is lost by what is cut and clipped."""
+        return self.cost + sum(one.lost for one in (self.cut, self.clipped) if one is not None)
 
 
 class DesignProblem(Part):

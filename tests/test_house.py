@@ -20,19 +20,19 @@ TOKENS = {
     "core": 12_612,
     "editor": 7_000,
     "execute": 75_104,
-    "explain": 79_618,
-    "families": 212_366,
+    "explain": 79_644,
+    "families": 212_370,
     "functions": 14_621,
-    "kernel": 143_937,
+    "kernel": 144_629,
     "language": 28_221,
     "model": 116_226,
     "noise": 9_007,
-    "problem": 76_467,
+    "problem": 77_642,
     "solvers": 77_505,
-    "top": 26_455,
+    "top": 26_479,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 353
+FILES = 354
 ENTERED = 110
 LAYOUT = {
     tokenize.COMMENT,

@@ -29,6 +29,7 @@ class AlternativeTotal:
     why: str
     chosen: bool
     lost: Quantity | None = None
+    clipped: Quantity | None = None
 
     @property
     def part(self) -> str:
@@ -93,6 +94,7 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
                 came.reason,
                 number == design.chosen,
                 None if one.cut is None else rounded(one.cut.lost, LOSS_DIGITS),
+                None if one.clipped is None else rounded(one.clipped.lost, LOSS_DIGITS),
             )
         )
     return DesignFact(

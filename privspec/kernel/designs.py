@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import Any
 
-from privspec.kernel.core.linear import Linear, read_linear
+from privspec.kernel.core.linear import InputLayout, Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
 from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, read_frame, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
@@ -82,6 +83,64 @@ def _law(found: Grid, what: str) -> list[Fraction]:
 
 
 @frozen
+class Clipped:
+    """Numbers of an input that are moved into its limits: by `mean` on average, by its `square` in the mean square.
+
+    `column`: of a table; `cells`: the chances of the cells of its other columns, none where all records count alike.
+    """
+
+    input: str
+    column: str
+    mean: Fraction
+    square: Size
+    cells: Grid | None
+    lost: Size
+
+    def derived(self, problem: JsonNode) -> Fraction:
+        """What is expected to be lost by moving them, exactly, where records are independent.
+
+        A record moves an error term of weight w by s e, e how far its number is moved: the expected square of the sum
+        over n records is n (E[e^2] E[s^2] - (E[e] E[s])^2) + n^2 (E[e] E[s])^2.
+        """
+        frame = read_frame(problem)
+        if frame.blocks[0].form(*HOMES) != Linear.FORM:
+            raise Refused("predicts what is clipped of answers that are no sums")
+        block = read_linear(frame.blocks[0], frame)
+        held = next((one for one in block.held if one.name == self.input), None)
+        if held is None or held.ball or block.errors.sizes or block.worst or block.accuracy or block.vectors:
+            raise Refused("has a loss by what is clipped that is not that of squared sums")
+        if any(one.kept for one in frame.data) or self.square < self.mean**2:
+            raise Refused("has a law of what is clipped that is none, or records that are left out")
+        total = ZERO
+        for weight, row in zip(block.errors.weights, block.errors.of(block.target).tolist(), strict=True):
+            total += weight * self._squared(block, held, list(map(fraction, row)))
+        return total
+
+    def _squared(self, block: Linear, held: InputLayout, row: list[Fraction]) -> Fraction:
+        """The expected square of how far an error is moved."""
+        at, one = block.places[held.start]
+        own = row[at : at + len(one.numbers)]
+        if not held.cells:
+            total = sum((v * n for v, n in zip(own, one.numbers, strict=True)), ZERO)
+            apart = sum((v * v * n for v, n in zip(own, one.numbers, strict=True)), ZERO)
+            return apart * (self.square - self.mean**2) + (total * self.mean) ** 2
+        place = next((i for i, column in enumerate(held.columns) if column.name == self.column), None)
+        if place is None or not held.columns[place].shared or held.records is None:
+            raise Refused("says nothing of how far numbers of its tables are moved")
+        inner = prod(column.size for column in held.columns[place + 1 :])
+        low, high = map(Fraction, held.columns[place].values)
+        each = [(own[i + inner] - own[i]) / (high - low) for i in range(len(own)) if not i // inner % 2]
+        chances = None if self.cells is None else _law(self.cells, "cells")
+        if (chances is None and len(set(each)) > 1) or (chances is not None and len(chances) != len(each)):
+            raise Refused("does not say where records lie that do not count alike")
+        weights = chances or [Fraction(1, len(each))] * len(each)
+        first = sum((p * s for p, s in zip(weights, each, strict=True)), ZERO)
+        second = sum((p * s * s for p, s in zip(weights, each, strict=True)), ZERO)
+        count, mean = held.records, first * self.mean
+        return count * (second * self.square - mean**2) + (count * mean) ** 2
+
+
+@frozen
 class Alternative:
     """All that is open chosen, the problem that this makes, and what it costs; `refused` where it makes none."""
 
@@ -90,11 +149,12 @@ class Alternative:
     problem: Any
     refused: str
     cut: Cut | None = None
+    clipped: Clipped | None = None
 
     @property
     def paid(self) -> Fraction:
-        """The cost, with what is lost by what is cut of people's records."""
-        return self.cost + (self.cut.lost if self.cut else 0)
+        """The cost, with what is lost by what is cut of people's records, and by what is clipped."""
+        return self.cost + sum((one.lost for one in (self.cut, self.clipped) if one), ZERO)
 
 
 @frozen
@@ -191,8 +251,9 @@ def _read(said: JsonNode) -> tuple[Design, int, list[JsonNode]]:
     problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
     design = read(Design, problem)
     for one in design.alternatives:
-        if one.cut is not None and one.cut.derived(one.problem) != one.cut.lost:
-            raise problem.wrong("states another loss by what is cut than its law gives")
+        for own in (one.cut, one.clipped):
+            if own is not None and own.derived(one.problem) != own.lost:
+                raise problem.wrong("states another loss by what is cut or clipped than its law gives")
     count = len(design.alternatives)
     return design, picked.integer(0, count - 1), outcomes.items(count)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from flint import fmpq
 
@@ -27,12 +28,13 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
 from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
-from privspec.kernel.worth.affine import affine
-from privspec.kernel.worth.bias import Bias, bias_of
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, size_up
 from privspec.kernel.worth.traces import cbrt_down, prove, proved
+
+if TYPE_CHECKING:
+    from privspec.kernel.worth.bias import Bias
 
 
 @frozen
@@ -77,6 +79,8 @@ class Figures:
         if release.shift is None:
             value = fraction(max(terms) if block.worst else sum(terms, fmpq(0)))
             return cls(noise, variances, spread, own, value, lines)
+        from privspec.kernel.worth.bias import bias_of  # few plans pull what is released
+
         bias = bias_of(release, noise)
         return cls(noise, variances, spread, own, _with_bias(block, list(map(fraction, terms)), bias), lines, bias)
 
@@ -132,6 +136,8 @@ class LinearRules(PriceableRules):
         bound = case.claims.fields("views", "bound")[1]
         shown: LowerBound | None = None
         if not bound.absent and release.shift is not None:
+            from privspec.kernel.worth.affine import affine  # few plans pull what is released
+
             shown = affine(case.frame, release, bound)
         elif not bound.absent:
             scope = dict(bound.entries()).get("scope", bound)

@@ -161,6 +161,9 @@ def _cut(model: Model) -> Iterator[Assumption]:
     """What a law of records a person says of the error, where the number that is kept is given."""
     from privspec.problem.elaborate import cut_of, elaborate
 
+    real = (not one.whole if one.schema else one.base_domain.spacing is None for one in model.blocks)
+    if (model.models or model.chosen) and any(real):
+        yield from _clipping(model)
     cut = cut_of(model, elaborate(model)) if model.records and not model.chosen else None
     if cut is not None:
         line = model.line(model.records[0])
@@ -169,6 +172,28 @@ def _cut(model: Model) -> Iterator[Assumption]:
             f"people adds {float(cut.lost):.6g} to it."
         )
         yield _said(text, "asserted by the user", line=line)
+
+
+def _clipping(model: Model) -> Iterator[Assumption]:
+    """What clipping to limits costs by a law; of limits that are chosen also where none says so."""
+    from privspec.problem.clipping import clipped_of, limited
+    from privspec.problem.elaborate import elaborate
+
+    numbers = limited(model)
+    if not numbers or elaborate(model).blocks[0].FORM != "linear":
+        return
+    found = clipped_of(model, elaborate(model))
+    for one in numbers:
+        if found is None or one.law is None:
+            continue
+        about = "counts that" if one.chosen else "is about clipped values"
+        text = f"By the law of line {one.law.line}, clipping {one.name} to {show(one.low)}..{show(one.high)} adds "
+        text += f"{float(found.lost):.6g} to the loss, which {about}."
+        yield _said(text, "asserted by the user", line=one.law.line)
+    for one in numbers:
+        if one.chosen and (found is None or one.law is None):
+            text = f"Nothing is known of what clipping {one.name} to limits that are chosen costs, and the choice does "
+            yield _said(f"{text}not weigh it.", "assumed", line=model.line(model.nodes[one.block.name]))
 
 
 def _correlations(model: Model) -> Iterator[Assumption]:

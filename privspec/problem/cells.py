@@ -95,7 +95,7 @@ def block_of(model: Model) -> CellBlock:
         text = "this average is over data without a model"
         hint = f"write worst[ ... ], or add a model such as {source.name} ~ uniform"
         raise Failure("PS0401", model.loss.span, text, help=hint)
-    known = None if kind == "worst" or law is None else _law(model, law, low, high)
+    known = None if kind == "worst" or law is None else real_law(model, law, low, high)
     inner = middles if known is None else middles | known.ends
     ends = (low, *sorted(one for one in inner if low < one < high), high)
     if (len(ends) - 1) * len(values) > MOST_ENTRIES or len(values) < 2:
@@ -172,7 +172,7 @@ def _exact(value: Any) -> Fraction:
     return end(value.mid()) if abs(value) > LEAST_TAIL else Fraction(0)
 
 
-def _law(model: Model, law: DataModel, low: Fraction, high: Fraction) -> RealLaw:
+def real_law(model: Model, law: DataModel, low: Fraction, high: Fraction) -> RealLaw:
     """Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments."""
     rule = LAWS.get(law.distribution)
     if rule is None or law.joint:

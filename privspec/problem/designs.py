@@ -28,6 +28,10 @@ def words(design: Design) -> Iterator[str]:
         if one.cut is not None:
             text = f"{one.cut.people} people have so many records in {one.cut.input} as the law of the spec says: what"
             yield f"{text} is cut of them adds {show(one.cut.lost)} to the loss."
+        if one.clipped is not None:
+            name = ".".join(filter(None, (one.clipped.input, one.clipped.column)))
+            text = f"By the law of the spec, what is clipped of {name} adds {float(one.clipped.lost):.6g} to the loss."
+            yield text
         yield from [one.refused] if one.problem is None else words(one.problem)
 
 
@@ -66,7 +70,10 @@ def _alternative(model: Model) -> Alternative:
     except SpecError as error:
         return Alternative(values, model.cost, None, reason(error))
     try:
-        return Alternative(values, model.cost, problem, "", cut_of(model, problem))
+        from privspec.problem.clipping import clipped_of, limited  # few designs are of limits
+
+        clipped = clipped_of(model, problem) if any(one.chosen for one in limited(model)) else None
+        return Alternative(values, model.cost, problem, "", cut_of(model, problem), clipped)
     except Failure as failure:
         raise failure.of_spec(model.source) from failure
 

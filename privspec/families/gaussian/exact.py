@@ -46,8 +46,6 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
-from privspec.kernel.worth.affine import SCOPE as AFFINE
-from privspec.kernel.worth.affine import affine
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import array, written
@@ -245,6 +243,9 @@ class Stated:
 
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]
         if self.release.shift is not None:
+            from privspec.kernel.worth.affine import SCOPE as AFFINE
+            from privspec.kernel.worth.affine import affine  # few plans pull what is released
+
             shares = TOGETHER if self.release.problem.inputs <= FEW else TOGETHER[:2]
             tried = [
                 (affine, {"scope": AFFINE, "of": stated, "together": str(share)})

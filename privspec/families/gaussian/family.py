@@ -31,7 +31,6 @@ from privspec.families.gaussian.accuracy import (
 from privspec.families.gaussian.dense import gaussian_budgets, gaussian_candidates
 from privspec.families.gaussian.exact import Stated, achieved, view_witnesses
 from privspec.families.gaussian.problem import LinearSystem, Problem, lower
-from privspec.families.gaussian.pulled import RIGHT, pulled_candidates
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
@@ -166,11 +165,14 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
             return family_conflict(problem)
         refuse_missing(model)
     chosen = possible[0]
-    for one in pulled_candidates(problem, chosen) if pulling else ():
-        if one.mechanism is not None:
-            offered = [replace(own, reason=RIGHT) if own is chosen else own for own in offered]
-            chosen = one
-        offered.append(one)
+    if pulling and problem.block.biased:
+        from privspec.families.gaussian.pulled import RIGHT, pulled_candidates  # few losses are those at the worst data
+
+        for one in pulled_candidates(problem, chosen):
+            if one.mechanism is not None:
+                offered = [replace(own, reason=RIGHT) if own is chosen else own for own in offered]
+                chosen = one
+            offered.append(one)
     return Choice(chosen, tuple(sorted((c for c in offered if c is not chosen), key=lambda c: graded(c.loss, LISTED))))
 
 
