@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from fractions import Fraction
+from itertools import product
 from math import prod
 from typing import Any
 
 from privspec.kernel.changes import Anything, Rows
+from privspec.kernel.core.linear import Column
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
 from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
 from privspec.kernel.core.reading import (
@@ -259,12 +261,21 @@ class Accuracy:
     text: str
 
 
+def together(columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """The values of a record, one of each column, the last one fastest."""
+    if any(column.shared or column.cuts or column.size > MOST_VALUES for column in columns):
+        raise Refused("has columns without a list of values")
+    every = (one.values or [str((one.lower or 0) + k) for k in range(one.size)] for one in columns)
+    return tuple(", ".join(some) for some in product(*every))
+
+
 @frozen
 class FrequencyBlock:
     """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
 
     Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
-    the counts; the loss is `weight` times the sum of its squared errors. With a `group` of values, by their places, the
+    the counts (with `columns`, those of a record of each, `listed` has their values together, the last column fastest);
+    the loss is `weight` times the sum of its squared errors. With a `group` of values, by their places, the
     output is how many hold one of these, and all that a report is about is whether the value is one.
     """
 
@@ -284,8 +295,11 @@ class FrequencyBlock:
     expression: str
     kind: str
     accuracy: tuple[Accuracy, ...]
+    columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.columns and self.listed != together(self.columns):
+            raise Refused("has values that are not those of its columns together")
         words = self.lower is None and self.step is None and len(set(self.listed)) == len(self.listed) == self.values
         if not words and (self.listed or self.lower is None or self.step is None or self.step <= 0):
             raise Refused("has values that are neither words nor numbers")

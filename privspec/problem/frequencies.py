@@ -6,15 +6,17 @@ many hold each value. noise/notes/local-histograms.md has the mechanism, the bou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
+from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy, FrequencyBlock
+from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy, FrequencyBlock, together
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -27,6 +29,7 @@ from privspec.model.requirements import Requirement
 from privspec.model.tallies import COUNTED
 from privspec.model.targets import environment
 from privspec.model.values import show
+from privspec.problem.linear import column_of
 from privspec.problem.refusals import PURE_NAMES, besides, other_families, other_unit, reading, too_weak
 from privspec.problem.terms import (
     Term,
@@ -48,6 +51,20 @@ PLAIN: Asked = (Fraction(1), None)
 """The histogram itself."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Counted:
+    """What a histogram counts at parties: an input, and of a record of each some `columns`."""
+
+    node: GraphNode
+    columns: tuple[tuple[str, Domain], ...]
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        found = prod(domain.size or 0 for _, domain in self.columns)
+        return found if self.columns else (self.node.domain.size or 0) if self.node.domain else 0
+
+
 def words(block: FrequencyBlock) -> tuple[str, ...]:
     """What is held and counted, and the loss."""
     if block.group is not None:
@@ -59,9 +76,10 @@ def words(block: FrequencyBlock) -> tuple[str, ...]:
     first, last = show(block.value(0)), show(block.value(block.values - 1))
     times = f"{show(block.scale)} times " if block.scale != 1 else ""
     weight = f"{show(block.weight)} times " if block.weight != 1 else ""
+    what = f"{listing([one.name for one in block.columns])} in " if block.columns else ""
     return (
-        f"{block.source} of each {block.party} is one of {block.values:,} values, from {first} to {last}; there are "
-        f"{block.count:,} of them.",
+        f"{what}{block.source} of each {block.party} is one of {block.values:,} values, from {first} to {last}; there "
+        f"are {block.count:,} of them.",
         f"{block.output} is {times}{counted}, estimated without bias from one report of each, which "
         "depends on that one's value alone.",
         f"The loss is {weight}the expected sum of the squared errors of {block.output}: `{block.expression}`.",
@@ -71,16 +89,46 @@ def words(block: FrequencyBlock) -> tuple[str, ...]:
 
 def reads(model: Model) -> bool:
     """Whether a spec asks how many parties hold each value of an input of theirs."""
-    calls = (call for expr in model.expressions for call in every(expr, syntax.Call))
-    return any(_histogram_of(model, call) is not None for call in calls)
+    found = counted(model)
+    if not any(one.columns for one in found):
+        return bool(found)
+    try:
+        block_of(model)
+    except SpecError:
+        return False  # noise on the counts of records may do
+    return True
 
 
-def _histogram_of(model: Model, expr: syntax.Node) -> GraphNode | None:
-    """The input of parties that a histogram is of, if it is one."""
+def counted(model: Model) -> list[Counted]:
+    """What histograms of parties count."""
+    calls = [call for expr in model.expressions for call in every(expr, syntax.Call)]
+    return [found for call in calls if (found := _histogram_of(model, call)) is not None]
+
+
+def _histogram_of(model: Model, expr: syntax.Node) -> Counted | None:
+    """What a histogram counts at parties, if it is one: of their values, or of some columns of a record of each."""
     match expr:
-        case syntax.Call(function="histogram", arguments=(syntax.Name(id=name),)) if name in model.nodes:
-            node = model.nodes[name]
-            return node if counts_parties(node) and not model.block(name).tallied else None
+        case syntax.Call(function="histogram", arguments=(syntax.Name(id=name), *rest)) if name in model.nodes:
+            node, block = model.nodes[name], model.block(name)
+            if counts_parties(node) and not block.tallied and not rest:
+                return Counted(node, ())
+            columns = {column: domain for column, domain in block.schema or () if column != node.index}
+            named = _grouped(rest, tuple(columns))
+            pure = all(one.common in PURE_MEASURES for line in model.requirements for one in line.measure.by_person)
+            alone = pure and model.trust.alone and bool(node.index) and block.one_record and len(node.type.shape) == 1
+            if alone and named and all(columns[one].size for one in named):
+                return Counted(node, tuple((one, columns[one]) for one in named))
+    return None
+
+
+def _grouped(rest: Sequence[syntax.Argument], columns: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The columns whose values are counted together; None where other conditions say which."""
+    match rest:
+        case []:
+            return columns
+        case [syntax.Keyword(name="by", value=syntax.SetOf(items=items))]:
+            named = tuple(item.value for item in items if isinstance(item, syntax.String))
+            return named if len(named) == len(items) and set(named) <= {*columns} else None
     return None
 
 
@@ -104,9 +152,10 @@ def block_of(model: Model) -> FrequencyBlock:
         raise Failure("PS0504", model.spec.span, "there is no error of counts to minimise", help=hint)
     (source,), (output,) = model.inputs, model.outputs
     reader = ErrorReader(model, source, output)
-    loss, domain = reader.read(model.loss), source.domain
-    assert isinstance(domain, COUNTED) and source.index is not None
-    listed, lower, step = _values(domain)
+    loss, counted = reader.read(model.loss), reader.counted
+    assert source.domain is not None and source.index is not None
+    columns = tuple(column_of(*one) for one in counted.columns)
+    listed, lower, step = (together(columns), None, None) if columns else _values(source.domain)
     accuracy = []
     for one in model.accuracy:
         found = reader.read(one.target.left)
@@ -118,7 +167,7 @@ def block_of(model: Model) -> FrequencyBlock:
         output=output.name,
         party=source.index,
         count=source.type.shape[0],
-        values=domain.size or 0,
+        values=counted.size,
         listed=listed,
         lower=lower,
         step=step,
@@ -128,6 +177,7 @@ def block_of(model: Model) -> FrequencyBlock:
         expression=spell(model.loss),
         kind=loss.kind,
         accuracy=tuple(accuracy),
+        columns=columns,
     )
 
 
@@ -164,6 +214,11 @@ class ErrorReader:
     model: Model
     source: GraphNode
     output: GraphNode
+
+    @property
+    def counted(self) -> Counted:
+        """What is counted: the same in all histograms."""
+        return next(iter(counted(self.model)))
 
     def read(self, expr: syntax.Expr) -> SquaredError:
         """Raises: Failure PS0502 for anything else."""
@@ -205,7 +260,7 @@ class ErrorReader:
 
     def asked(self, expr: syntax.Expr) -> Asked | None:
         """The s > 0 of s times the histogram, or of a sum of some of its counts; through names, None for else."""
-        if _histogram_of(self.model, expr) is self.source:
+        if _histogram_of(self.model, expr) is not None:
             return Fraction(1), None
         if isinstance(expr, syntax.Name):
             meant = behind(self.model, expr)
@@ -213,9 +268,7 @@ class ErrorReader:
         match expr:
             case syntax.Index(base=base, indices=(place,)) if self.asked(base) == PLAIN:
                 at = public_number(place, self.model)
-                whole = (
-                    at.denominator == 1 and 1 <= at <= (self.source.domain.size or 0) if self.source.domain else False
-                )
+                whole = at.denominator == 1 and 1 <= at <= self.counted.size
                 return (Fraction(1), (int(at) - 1,)) if whole else None
             case syntax.Binary(op="@", left=left, right=right) if self.asked(right) == PLAIN:
                 return self._group(left)
@@ -257,8 +310,11 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     if output.domain is not None:
         hint = f"write `output {output.name}`; whoever has it can move and round it for free"
         yield output.span, f"an estimate of counts in {output.domain.describe()}", hint
-    size, count = source.domain.size if source.domain else None, source.type.shape[0]
-    if size is None or not 2 <= size <= MOST_VALUES or count > MOST_PARTIES:
+    every_one = counted(model)
+    if len({(one.node.name, tuple(name for name, _ in one.columns)) for one in every_one}) > 1:
+        yield output.span, f"several histograms as the aim of {output.name}", "give each an output of its own"
+    size, count = every_one[0].size, source.type.shape[0]
+    if not 2 <= size <= MOST_VALUES or count > MOST_PARTIES:
         limits = f"from 2 to {MOST_VALUES:,} values, and up to {MOST_PARTIES:,} of {source.index}"
         yield source.span, f"{what}: it takes {limits}", None
     for law in model.models:

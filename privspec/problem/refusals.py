@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import wraps
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -369,10 +368,6 @@ def _weakness(measure: AskedMeasure) -> tuple[Fraction, ...]:
     return tuple(measure.amounts.values())
 
 
-WIDEST = 200
-"""Characters up to which a suggestion lists values."""
-
-
 def refuse_missing(model: Model) -> NoReturn:
     """Say that no mechanism known fits the requirements as the options stand.
 
@@ -388,15 +383,8 @@ def refuse_missing(model: Model) -> NoReturn:
         if not (own.index and model.trust.alone and block.one_record):
             continue
         text = f"solve finds noise that each {own.index} adds to counts for few of them only"
-        if len(columns) == 1:
-            name, values = columns[0][0], columns[0][1].describe()
-            hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
-            hint += f"histogram({name}): the best reports are found"
-        elif all(one.size for _, one in columns):
-            words = ", ".join("_".join(show(v) for v in some) for some in product(*(d.elements() for _, d in columns)))
-            if len(words) < WIDEST:
-                hint = f"hold the columns as one value: `input {own.name}[{own.index}] in {{{words}}}`"
-                hint += f" and histogram({own.name}): the best reports are found"
+        if all(one.size for _, one in columns):
+            hint = f"write E[ ||O - histogram({own.name})||^2 ], without an index: the best reports are found"
     spans = model.family_spans or tuple(r.span for r in model.requirements)
     labels = tuple(Label(span) for span in spans)
     raise SpecError(Diagnostic("PS0501", text, labels, help=hint, source=model.source))

@@ -31,8 +31,7 @@ from privspec.model.requirements import EachPart, Trust
 from privspec.model.tallies import with_tallies
 from privspec.model.targets import needed
 from privspec.model.worlds import finite, worlds
-from privspec.problem.frequencies import counts_parties
-from privspec.problem.frequencies import reads as counts
+from privspec.problem.frequencies import counted as counts
 from privspec.problem.selection import reads as selects
 from privspec.problem.statistics import routed_call
 from privspec.problem.terms import public_number
@@ -253,8 +252,8 @@ def _outputs_of(model: Model, component: Component) -> set[str]:
 def _of_several_kinds(model: Model) -> bool:
     """Whether more than one family is needed, by a look at outputs and functions; parts are built only then."""
     drawn = [node.domain is not None and node.domain.size is not None for node in model.outputs]
-    counted = any(counts_parties(node) for node in model.inputs) and counts(model)
-    return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model) or counted)
+    counted = counts(model)
+    return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model) or bool(counted))
 
 
 def _drawn_apart(model: Model) -> bool:

@@ -10,14 +10,6 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.families.gaussian import reference
 
-ROWS = """\
-parties: guest in 1..500
-variables:
-  input row[guest] in table(age in {old, young}, sex in {F, M})^1
-  output H
-loss: E[ ||H - histogram(row)||^2 ]
-privacy: H is 2-LDP wrt row
-"""
 GATE = """\
 components:
   few = spec("gate.priv", x = x, e = 0.5)
@@ -97,14 +89,6 @@ privacy: m is 1-DP wrt people, adding or removing one record
 @pytest.mark.parametrize(
     ("text", "files", "said", "hint", "change"),
     [
-        pytest.param(
-            ROWS,
-            {},
-            "adds to counts for few of them only",
-            "`input row[guest] in {old_F, old_M, young_F, young_M}` and histogram(row)",
-            [("table(age in {old, young}, sex in {F, M})^1", "{old_F, old_M, young_F, young_M}")],
-            id="two columns of one person",
-        ),
         pytest.param(
             GATE, {"gate.priv": GATED}, "few.big is computed from what is released", "an output in 0..1", [], id="gate"
         ),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -163,7 +163,7 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
         known = "laplace" not in model.families or any(p is not None for p in problem.epsilons)
         if model.families and known:
             return family_conflict(problem)
-        refuse_missing(model)
+        _refuse(model)
     chosen = possible[0]
     if pulling and problem.block.biased:
         from privspec.families.gaussian.pulled import RIGHT, pulled_candidates  # few losses are those at the worst data
@@ -174,6 +174,18 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
                 chosen = one
             offered.append(one)
     return Choice(chosen, tuple(sorted((c for c in offered if c is not chosen), key=lambda c: graded(c.loss, LISTED))))
+
+
+def _refuse(model: Model) -> NoReturn:
+    """Say why reports of finite values do not do either, where these are asked for, or that nothing is known.
+
+    Raises: SpecError PS05xx.
+    """
+    from privspec.problem.frequencies import block_of, counted  # few specs are of parties
+
+    if counted(model):
+        block_of(model)
+    refuse_missing(model)
 
 
 def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
@@ -206,7 +218,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
         epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
         if len(epsilons) == len(problem.epsilons):
             return pure_conflict(problem, epsilons, possible, partial(stepped_candidates, bounded=False))
-        refuse_missing(problem.model)
+        _refuse(problem.model)
     best: Candidate | Infeasible | None
     if problem.model.trust.shared:
         from privspec.families.gaussian.parties import within_limits_in_shares
@@ -215,7 +227,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
     else:
         best = sized(problem, lambda own: within_limits(own, budgets))
     if best is None or isinstance(best, Infeasible):
-        return best or refuse_missing(problem.model)
+        return best or _refuse(problem.model)
     if kept and kept[0].loss <= best.loss:
         best, judged = kept[0], [best, *(c for c in judged if c is not kept[0])]
     return Choice(best, tuple(c for c in judged if c is not best))

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import replace
-from privspec.execute.data import located
+from privspec.execute.data import Grid, count_cells, located
 from privspec.execute.drawing import Atom, Numbers, RowLaw, Words, read_places, symbol
 from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
+from privspec.execute.sources import is_frame, looked_up
 from privspec.families.number.report_execution import Reports
+from privspec.kernel.core.linear import Column, InputLayout
+from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Data
 from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets
 from privspec.model.values import show
@@ -42,6 +46,20 @@ def atom_of(block: FrequencyBlock) -> Atom:
     if block.lower is None:
         return Words(tuple(map(symbol, block.listed)))
     return Numbers(tuple(Fraction(block.value(place)) for place in range(block.values)))
+
+
+def _of_records(block: FrequencyBlock, source: Any, circumstances: RunContext) -> Places:
+    """Of each party the place of the values of its record; the first ones where it has none."""
+    parties = (Column(block.party, (), 1, block.count, shared=False, cuts=()),) if block.count > 1 else ()
+    size = block.count * block.values
+    held = InputLayout(
+        block.source, 0, size, "cells", (block.count,), ZERO, None, None, (*parties, *block.columns), block.count, None
+    )
+    if not is_frame(source) and not isinstance(source, Path):
+        source = looked_up(source, [column.name for column in held.columns])  # objects, one a record
+    counts = count_cells(Grid(held, Fraction(1), index=block.party), source, circumstances)
+    places = counts.reshape(block.count, block.values).argmax(axis=1)
+    return places.astype(np.int64) if block.group is None else (~np.isin(places, block.group)).astype(np.int64)
 
 
 # --- sets of values ------------------------------------------------------------------------------------
@@ -160,6 +178,8 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     @staticmethod
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Places:
         source = located(block.source, given_for(block.source, data))
+        if block.columns:
+            return _of_records(block, source, circumstances)
         declared = Declared(block.source, (block.count,), block.party)
         places = read_places(atom_of(block), declared, source, circumstances)
         if block.group is None:
