@@ -136,7 +136,9 @@ class HockeyStick(Condition):
         return mu * mu
 
     def largest_unbiased(self) -> Fraction | None:
-        """Hammersley, Chapman and Robbins: mu^2 = e^eps + e^-eps - 2, of pure epsilon."""
+        """Hammersley, Chapman and Robbins: mu^2 = e^eps + e^-eps - 2, of pure epsilon; none is known of epsilon 0."""
+        if not self.epsilon:
+            return None
         return exp_up(self.epsilon) + exp_up(-self.epsilon) - 2
 
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:

@@ -10,6 +10,7 @@ import numpy as np
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
+from privspec.kernel.measures import TOTAL_VARIATION
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, walk
@@ -504,9 +505,20 @@ def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, 
     if full in known:
         reader.check_index(ref)
         return full
+    column = ref.attribute or ref.name
+    table = next((n for n, d in reader.domains.items() if column in _columns(d) and ref.name in (n, column)), None)
+    text = f"nothing that varies is called {full}"
     hint = suggestion(full, known) or "it must be a variable, or an attribute of a table"
-    reader.report.error("PS0320", ref.span, f"nothing that varies is called {full}", help=hint)
+    if table is not None:
+        text = f"{column} differs from record to record of {table}: a result is about all of them"
+        hint = f"a line of privacy limits what it says of one record: 0.1-{TOTAL_VARIATION.word}, replacing one record"
+    reader.report.error("PS0320", ref.span, text, help=hint)
     return None
+
+
+def _columns(domain: Domain) -> tuple[str, ...]:
+    inner = domain.innermost
+    return inner.names if isinstance(inner, Table) else ()
 
 
 def _check(line: syntax.Independence, named: list[str], reader: RequirementReader) -> None:

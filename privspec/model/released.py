@@ -170,6 +170,12 @@ class _Statistics:
                     if isinstance(mine, syntax.Name) and other is calls[0] and isinstance(other, syntax.Call):
                         return self._of(mine, other, node)
         call = calls[0]
+        if _squared(node) is not None:
+            text = f"solve compares a {call.function} with an output of its own, and this is about more"
+            hint = (
+                f"write E[ (m - {call.function}(...))^2 ] for each, and what follows from them as `output gap = m - w`"
+            )
+            raise Failure("PS0501", node.span, text, help=f"{hint}: it costs no privacy")
         hint = f"compare in squares: E[ (m - {call.function}(...))^2 ], with || || in place of ( ) for several numbers"
         raise Failure("PS0501", node.span, f"solve computes the {call.function} in squared errors only", help=hint)
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, TOTAL_VARIATION, ZERO_CONCENTRATED
 from privspec.kernel.trust import CURATOR, NOBODY
+from privspec.language.spelling import spell
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
 from privspec.model.domains import Interval, L2Ball, Real, Tables
@@ -23,7 +24,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingVoter, plural
 from privspec.model.reports import NO_AMOUNT, Failure, Unsupported, listing, refuse_all
-from privspec.model.requirements import Requirement, Trust
+from privspec.model.requirements import IndependenceRequirement, Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
 
@@ -215,7 +216,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
             hint = f"compare an output with {claim.subject} itself, so that noise is added to it"
             yield claim.claim.span, "with a function that it cannot see into", hint
     for line in model.fairness:
-        yield line.span, "fairness requirements", FINITE
+        yield (line.span, *_unfair(model, line))
     for target in model.accuracy:
         asked = target.target
         if asked.probability is not None and not isinstance(asked.left, Absolute):
@@ -253,6 +254,21 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
     for node in model.inputs:
         if not (node.type.numeric or model.block(node.name).layout == "cells"):
             yield node.span, f"with {node.name}, {node.type.describe()}", None
+
+
+def _unfair(model: Model, line: IndependenceRequirement | Requirement) -> tuple[str, str]:
+    """A line of fairness about noisy answers: what cannot be computed, and the line of privacy that says most of it."""
+    word = TOTAL_VARIATION.word
+    if not isinstance(line, IndependenceRequirement) or line.given is not None:
+        return "fairness requirements", FINITE
+    if any(line.of == name for block in model.blocks for name, _ in block.schema or ()):
+        hint = f"a line of privacy limits what it says of one record: 0.1-{word}, replacing one record"
+        return f"what a result says of {line.of}, which differs from record to record", hint
+    if line.of not in {node.name for node in model.inputs} or line.tolerance is None:
+        return "fairness requirements", FINITE
+    said = f"({', '.join(line.subjects)})" if len(line.subjects) > 1 else line.subjects[0]
+    asked = f"`{said} is ({spell(line.tolerance)})-{word} wrt {line.of}, replacing everything`"
+    return "fairness requirements", f"under privacy, {asked} asks for it of noise that is added"
 
 
 def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:

@@ -86,9 +86,62 @@ privacy: m is 1-DP wrt people, adding or removing one record
 """
 
 
+GAP = """\
+variables:
+  input people in table(sex in {F, M}, pay in [0, 100])^1000
+  output gap
+loss: E[ (gap - (mean(people.pay, sex = M) - mean(people.pay, sex = F)))^2 ]
+privacy: gap is 1-DP wrt people, replacing one record
+"""
+PARITY = """\
+variables:
+  input x in [0, 1]
+  input s in [0, 1]
+  output w
+loss: E[ (w - x - s)^2 ]
+privacy: w is 1-GDP wrt x
+fairness: w is independent of s, up to 0.1
+"""
+COLUMN = """\
+variables:
+  input people in table(sex in {F, M}, pay in [0, 100])^1000
+  output w
+loss: E[ (w - sum(people.pay, sex = F))^2 ]
+privacy: w is 1-DP wrt people, replacing one record
+fairness: w is independent of sex, up to 0.1
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "files", "said", "hint", "change"),
     [
+        pytest.param(
+            GAP,
+            {},
+            "a mean with an output of its own",
+            "`output gap = m - w`",
+            [
+                ("  output gap\n", "  output m\n  output w\n  output gap = m - w\n"),
+                ("E[ (gap - (mean(people.pay, sex = M) -", "E[ (m - mean(people.pay, sex = M))^2 ] + E[ (w -"),
+                ("sex = F)))^2 ]", "sex = F))^2 ]"),
+                ("gap is 1-DP", "(m, w) is 1-DP"),
+            ],
+            id="a gap of means",
+        ),
+        pytest.param(
+            PARITY,
+            {},
+            "fairness requirements",
+            "`w is (0.1)-tv-DP wrt s, replacing everything`",
+            [
+                ("privacy: w is 1-GDP wrt x\nfairness: ", "privacy:\n  w is 1-GDP wrt x\n  "),
+                ("w is independent of s, up to 0.1", "w is (0.1)-tv-DP wrt s, replacing everything"),
+            ],
+            id="parity of noise",
+        ),
+        pytest.param(
+            COLUMN, {}, "of sex, which differs from record to record", "of one record: 0.1-tv-DP", [], id="a column"
+        ),
         pytest.param(
             GATE, {"gate.priv": GATED}, "few.big is computed from what is released", "an output in 0..1", [], id="gate"
         ),

@@ -13,6 +13,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.families.gaussian.stepped import law_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.measures import TOTAL_VARIATION
 from privspec.pipeline import Request, Source, solve
 from tests.plans import Document, resign, solved_text
 
@@ -121,3 +122,15 @@ def test_what_is_promised_and_not_kept_is_refused(text: str) -> None:
 def test_amounts_that_say_nothing_are_refused(amount: str, why: str) -> None:
     with pytest.raises(SpecError, match=f"the advantage of a guesser {why}"):
         solve(Request(Source("n.priv", COUNT.replace("ADVANTAGE", amount))))
+
+
+def test_beside_a_pure_line_nothing_is_proved_of_what_its_delta_allows() -> None:
+    """No noise is needed for s, on which nothing depends; a line at epsilon 0 bounds no unbiased mechanism."""
+    lines = ["w is 1-DP wrt x, replacing everything", "w is 0.1-tv-DP wrt s, replacing everything"]
+    text = "variables:\n  input x in [0, 1]\n  input s in [0, 1]\n  output w\nloss: E[ (w - x)^2 ]\nprivacy:\n"
+    alone, both = (solved_text(text + "".join(f"  {one}\n" for one in some)) for some in (lines[:1], lines))
+    assert holds(both)
+    assert both["loss"]["value"] == pytest.approx(alone["loss"]["value"], rel=0.2)
+    bound = both["loss"].get("lower_bound")
+    assert bound is None or bound <= alone["loss"]["value"]
+    assert TOTAL_VARIATION.condition({"advantage": Fraction(1, 10)}).largest_unbiased() is None
