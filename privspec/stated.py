@@ -381,8 +381,9 @@ class Pulled(Part):
     """Of each released number: the share that is kept of what is asked for, what it is pulled to, the largest bias."""
 
     kept: tuple[float, ...]
-    towards: tuple[float | None, ...]
+    towards: tuple[float, ...]
     largest_bias: tuple[float, ...]
+    by_law: bool = False
 
 
 class Mechanism(Part):

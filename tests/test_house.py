@@ -20,19 +20,19 @@ TOKENS = {
     "core": 12_612,
     "editor": 7_000,
     "execute": 75_104,
-    "explain": 79_644,
-    "families": 212_630,
+    "explain": 79_757,
+    "families": 213_123,
     "functions": 14_621,
-    "kernel": 144_769,
+    "kernel": 145_755,
     "language": 28_221,
     "model": 116_355,
     "noise": 9_007,
-    "problem": 78_163,
+    "problem": 78_825,
     "solvers": 77_505,
-    "top": 26_479,
+    "top": 26_482,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 354
+FILES = 355
 ENTERED = 110
 LAYOUT = {
     tokenize.COMMENT,

@@ -89,13 +89,15 @@ class PulledFact:
     kept: str
     towards: str
     most: str
+    by_law: bool
 
     @classmethod
     def of(cls, name: str, at: slice, stated: Pulled) -> PulledFact:
         """Those of an output, whose numbers stand there."""
-        kept, towards = stated.kept[at], [value for value in stated.towards[at] if value is not None]
+        kept, towards = stated.kept[at], stated.towards[at]
         most = rounded(max(stated.largest_bias[at]), 3, UP)
-        return cls(name, len(kept) > 1, _between([100 * one for one in kept]), _between(towards), most.text)
+        shares = _between([100 * one for one in kept])
+        return cls(name, len(kept) > 1, shares, _between(towards), most.text, stated.by_law)
 
     @property
     def words(self) -> str:
@@ -184,7 +186,8 @@ class AdditiveNoise(MechanismFact):
         if not self.pulled or facts.loss is None:
             return MechanismFact.error(self, facts)
         alone = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
-        return phrase("additive.pulled.label"), phrase("additive.pulled.error", facts, alone=alone)
+        found = phrase("additive.pulled.error", facts, alone=alone, by_law=any(one.by_law for one in self.pulled))
+        return phrase("additive.pulled.label"), found
 
     def drawn(self, facts: Facts) -> str:
         joint = [site for site in self.sites if site.correlated]
@@ -231,6 +234,8 @@ class AdditiveNoise(MechanismFact):
         said = [line for s in facts.assumptions if "clipped" in s.text for line in s.because]
         return {
             "picked": " · ".join(map(str, self.numbers)),
+            "fixed": [one for one in self.pulled if not one.by_law],
+            "weighed": [one for one in self.pulled if one.by_law],
             "off_by": " · ".join(one.words for one in self.pulled),
             "each_off": " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs),
             "several": len(self.outputs) > 1,

@@ -139,7 +139,8 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
         facts.mechanism.by_chance and loss.of_errors and not facts.off_on_average,
     )
     on_data = loss.of_errors and not facts.mechanism.by_chance
-    which = {"by_chance": by_chance, "on_data": on_data, "at_worst": at_worst}
+    by_law = at_worst and facts.by_law
+    which = {"by_chance": by_chance, "on_data": on_data, "at_worst": at_worst and not by_law, "by_law": by_law}
     (value,) = sentences("auditor.loss_value", facts, units=units, **which)
     sizes = ((name, loss.value.value, loss.value.value) for name in sorted(facts.mechanism.released))
     yield facts.of_chance(value, "loss", *sizes) if by_chance else value

@@ -311,6 +311,11 @@ class Facts:
         return "bias" in self.judgement.derived
 
     @property
+    def by_law(self) -> bool:
+        """Whether that is counted on average over the model of the data."""
+        return any(getattr(one, "by_law", False) for one in getattr(self.mechanism, "pulled", ()))
+
+    @property
     def footer(self) -> str:
         """The fingerprints of plan and spec."""
         return f"Plan fingerprint (SHA-256) {self.digest}; spec fingerprint {self.spec_sha256}."

@@ -86,7 +86,11 @@ class Figures:
 
 
 def _with_bias(block: Linear, terms: list[Fraction], bias: Bias) -> Fraction:
-    """At most the loss for the worst data, of terms for the noise alone."""
+    """At most the loss for the worst data, or on average under a law of the data, of terms for the noise alone."""
+    if bias.average is not None:
+        trio = zip(terms, block.errors.weights, bias.average, strict=True)
+        known = [term + weight * square for term, weight, square in trio]
+        return max(known) if block.worst else sum(known, ZERO)
     if not block.worst and not block.errors.sizes:
         return sum(terms, bias.squares)
     power = 1 if block.errors.sizes else 2
@@ -233,18 +237,19 @@ def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:
     case.says("rounding", share <= ROUNDED**2, text)
 
 
-def pulled(release: Release, found: Figures) -> dict[str, list[float | None]] | None:
+def pulled(release: Release, found: Figures) -> dict[str, object] | None:
     """Of each number: the share that is kept of what is asked for, what the rest is pulled to, the largest bias."""
     if release.shift is None or found.bias is None:
         return None
     image, target = laid_out(found.noise * release.strategy).tolist(), laid_out(release.problem.target).tolist()
-    kept, towards = list[float | None](), list[float | None]()
-    for own, asked, shift, offset in zip(image, target, release.shift, release.problem.offset, strict=True):
+    kept, towards = list[float](), list[float]()
+    for own, asked, offset in zip(image, target, release.problem.offset, strict=True):
         size = sum((v * v for v in asked), fmpq(0))
         share = fraction(sum((a * b for a, b in zip(own, asked, strict=True)), fmpq(0)) / size) if size else Fraction(1)
         kept.append(float(share))
-        towards.append(None if share == 1 else float(shift / (1 - share) + offset))
-    return {"kept": kept, "towards": towards, "largest_bias": list(map(float, found.bias.outputs))}
+        towards.append(float(sum((fraction(v) * m for v, m in zip(asked, found.bias.middle, strict=True)), offset)))
+    largest = list(map(float, found.bias.outputs))
+    return {"kept": kept, "towards": towards, "largest_bias": largest, "by_law": found.bias.average is not None}
 
 
 def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[InputLayout]) -> list[fmpq]:

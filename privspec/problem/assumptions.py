@@ -332,8 +332,10 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
     yield from _bounded(plan, text if scope in ("shifts", "affine") else OPTIMUM)
     if "shift" in executed:
-        text = "Answers are pulled towards public values; the loss is that at the worst data that their domains allow."
-        yield _said(text, "proved", note="pulled")
+        over = "at the worst data that their domains allow"
+        if block_of(plan).get("law") is not None:
+            over = "on average over the model of the data, which nothing checks"
+        yield _said(f"Answers are pulled towards public values; the loss is that {over}.", "proved", note="pulled")
     for constant in block_of(plan)["constants"]:
         text = "{} is public: each run is given its value and adds it after the noise."
         yield _read(model, constant["name"], text) | {"status": "assumed"}

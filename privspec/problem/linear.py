@@ -60,6 +60,7 @@ from privspec.model.values import show
 from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_lowering import (
     Errors,
+    Lowered,
     Reached,
     check_priced,
     lowered,
@@ -166,6 +167,7 @@ class Linear(judged.Linear):
         return tuple(one.name for one in self.released)
 
     def words(self) -> tuple[str, ...]:
+        over = "at the worst data" if self.law is None else "on average over the model of the data"
         return (
             *map(_held_words, self.held),
             *(_released_words(one, biased=bool(self.biased)) for one in self.released),
@@ -181,7 +183,7 @@ class Linear(judged.Linear):
             "Noise may enter "
             + ("anywhere." if self.sites is None else f"at {_listed([name for name, *_ in self.sites])} only."),
             *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
-            *(("Averages may be off: the loss is that at the worst data.",) if self.biased else ()),
+            *((f"Averages may be off: the loss is that {over}.",) if self.biased else ()),
         )
 
     def _loss_words(self) -> Iterator[str]:
@@ -298,6 +300,8 @@ def block_of(model: Model) -> Linear:
     """
     found, alike = lowered(model), scalars_of(model)
     check_priced(model, found)
+    at_worst = _over(model) == {"worst"}
+    laws = _laws(model, found) if _over(model) == {"E"} else None
     sites = model.noise_at
     return Linear(
         held=tuple(_summed(held_of(block, alike.dimension if alike else 1), found.layout) for block in model.blocks),
@@ -318,14 +322,24 @@ def block_of(model: Model) -> Linear:
         sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
         families=model.families,
         vectors=None if alike is None else alike.dimension,
-        biased=_biased(model) or None,
+        biased=at_worst or laws is not None or None,
+        law=laws,
     )
 
 
-def _biased(model: Model) -> bool:
-    """Whether averages may be off: the loss is the largest over the data, on which errors may then hang."""
-    averaged = [one.operator for one in every(model.loss, syntax.Over)]
-    return set(averaged) == {"worst"} and not (model.unbiased or model.accuracy)
+def _over(model: Model) -> set[str]:
+    """How the loss takes the data where averages may be off: errors may then hang on these."""
+    return set() if model.unbiased or model.accuracy else {one.operator for one in every(model.loss, syntax.Over)}
+
+
+def _laws(model: Model, found: Lowered) -> tuple[judged.InputLaw, ...] | None:
+    """Laws of all inputs, over which squared errors are averaged; None where data come and go, or have none."""
+    adding = any(line.neighbours.adding for line in model.requirements)
+    if not model.models or found.errors.sizes or adding or scalars_of(model) is not None:
+        return None
+    from privspec.problem.moments import laws_of  # few specs have them
+
+    return laws_of(model)
 
 
 def _summed(held: InputLayout, layout: Layout) -> InputLayout:

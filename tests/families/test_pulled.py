@@ -83,6 +83,28 @@ loss: worst[ (O - sum(x))^2 ]
 privacy: O is 0.5-GDP wrt x, replacing one owner
 options: trust nobody
 """
+COINS = """variables:
+  input x in {0, 1}^5
+  output O
+background: x ~ bernoulli(0.3)
+loss: E[ ||O - prefix_sums(x)||^2 ]
+privacy: O is 0.7-GDP wrt x, replacing one entry
+"""
+CLIPPED = """variables:
+  input x in [0, 5]
+  output O
+background: x ~ normal(4, 1)
+loss: E[ (O - x)^2 ]
+privacy: O is 1-DP wrt x
+"""
+CELLS = """variables:
+  input t in table(a in {u, v, w})^6
+  output O
+background: t.a ~ categorical([1, 2, 3])
+loss: E[ ||O - histogram(t)||^2 ]
+privacy: O is 0.1-zCDP wrt t, replacing one record
+"""
+BY_LAW = {"coins": COINS, "clipped": CLIPPED, "cells": CELLS}
 SHARES = NOBODY.replace("nobody", "secure_sum(colluding = 1)")
 SPECS = {
     "one": ONE,
@@ -98,17 +120,18 @@ SPECS = {
     "nobody": NOBODY,
     "shares": SHARES,
 }
+EVERY = SPECS | BY_LAW
 
 
 @cache
 def solved(name: str) -> Plan:
-    return Problem(SPECS[name]).solve()
+    return Problem(EVERY[name]).solve()
 
 
 @cache
 def right(name: str) -> Plan:
     """Of the same spec, with averages as they are asked for."""
-    text = SPECS[name]
+    text = EVERY[name]
     return Problem(text + ("  unbiased\n" if "options:" in text else "options: unbiased\n")).solve()
 
 
@@ -161,6 +184,51 @@ def test_no_data_lose_more_than_the_plan_says(name: str) -> None:
     if name not in ("mixed", "differences"):
         assert found == pytest.approx(plan.loss.value, rel=1e-9)
     assert plan.loss.lower_bound is None or plan.loss.lower_bound <= plan.loss.value
+
+
+def drawn(name: str, count: int = 200_000) -> np.ndarray:
+    """Base vectors under the model of the data."""
+    draw = np.random.default_rng(11)
+    if name == "cells":
+        return draw.multinomial(6, [1 / 6, 2 / 6, 3 / 6], size=count).astype(float)
+    if name == "clipped":
+        return np.clip(draw.normal(4, 1, size=(count, 1)), 0, 5)
+    return (draw.random((count, 5)) < 0.3).astype(float)
+
+
+@pytest.mark.parametrize("name", BY_LAW)
+def test_under_a_model_the_loss_is_that_on_average(name: str) -> None:
+    plan, data = solved(name), drawn(name)
+    run = read_executed(plan.document)
+    noise = run.reconstruction.to_float()
+    image = noise @ run.strategy.to_float()
+    off = data @ (image - run.target).T + run.offset
+    found = float((noise**2 @ run.noise_variances()).sum() + (off**2).sum(axis=1).mean())
+    assert found == pytest.approx(plan.loss.value, rel=0.02)
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.lower_bound <= plan.loss.value <= WORTHWHILE * right(name).loss.value
+    assert plan.verify().ok
+    assert "what they and the model of the data say" in plan.explain("auditor")
+    # no rule that is affine in the same answers is better, nor one that looks at none
+    spread = np.cov(data.T).reshape(len(image[0]), -1)
+    assert plan.loss.value <= np.trace(run.target @ spread @ run.target.T) * 1.01
+    for factor in (0.9, 1.1):
+        other = data @ (factor * image - run.target).T
+        other -= other.mean(axis=0)
+        assert found <= (factor**2 * noise**2 @ run.noise_variances()).sum() + (other**2).sum(axis=1).mean() * 1.02
+
+
+@pytest.mark.parametrize("change", [("variance", "0"), ("mean", "0")])
+def test_another_law_is_another_problem(change: tuple[str, str]) -> None:
+    plan = copy.deepcopy(solved("coins").document)
+    plan["problem"]["blocks"][0]["law"][0][change[0]] = change[1]
+    assert failures(plan)
+
+
+def test_a_bound_under_a_law_rests_on_that_law() -> None:
+    plan = copy.deepcopy(solved("clipped").document)
+    plan["claims"]["bound"]["together"] = "1/2"
+    assert "by other data" in failures(plan)
 
 
 def test_one_number_has_the_least_loss_of_all_affine_rules() -> None:

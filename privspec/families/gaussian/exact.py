@@ -246,7 +246,9 @@ class Stated:
             from privspec.kernel.worth.affine import SCOPE as AFFINE
             from privspec.kernel.worth.affine import affine  # few plans pull what is released
 
-            shares = TOGETHER if self.release.problem.inputs <= FEW else TOGETHER[:2]
+            block = self.release.problem
+            shares = TOGETHER if block.inputs <= FEW else TOGETHER[:2]
+            shares = shares if block.law is None else TOGETHER[1:2]
             tried = [
                 (affine, {"scope": AFFINE, "of": stated, "together": str(share)})
                 for _, stated in tried

@@ -1,5 +1,8 @@
 """Answers that are pulled towards public values: less loss at the worst data, for a bias (noise/notes/pulled.md).
 
+Where the loss is an average over a law of the data, the best estimates that are affine in the noisy answers are taken:
+E[T u] + T C B' (B C B' + N)^-1 (z - B E[u]) for z = B u + noise of variances N, C the covariance of the data.
+
 Answers y with noise that averages to 0 become s y + (1 - s) c, a factor s and a public value c for each, the middle of
 what is possible: their squared error is at most (1 - s)^2 b^2 + s^2 v, with v the variance and b the farthest that the
 answer is from c, which is least at s = b^2 / (b^2 + v). The least of all data-free answers is c itself.
@@ -17,15 +20,17 @@ from privspec.core.records import dataclass, replace
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism, judged, output_grid
 from privspec.families.gaussian.release import rounded_reconstruction as rounded
+from privspec.kernel.core.linear import Linear
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.linear import Figures
-from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets
+from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets, moments
 from privspec.solvers.programs import Array
 
 WORTHWHILE = 0.99
 """Answers are pulled where their loss is at most so much of that of answers that are right on average."""
 LARGEST = 2**20
 """Numbers of the map from the noise to the outputs up to which each output has a factor of its own."""
+BY_LAW = "with what the model of the data says"
 PULLED = "pulled towards the middle"
 CONSTANT = "the middle, whatever the data"
 RIGHT = "more loss: averages are what is asked for"
@@ -68,12 +73,15 @@ def _reach(errors: Array, sets: list[HeldSet]) -> Array:
 
 
 def pulled_candidates(problem: Problem, best: Candidate) -> Iterator[Candidate]:
-    """The answers of a candidate pulled to the middle, and the middle itself."""
-    model = problem.model
-    if best.mechanism is None or not problem.block.biased:
+    """The answers of a candidate pulled to the middle, and the middle itself; under a law the best that are affine."""
+    model, middle = problem.model, middle_of(problem)
+    if best.mechanism is None or middle is None:
         return
-    middle = middle_of(problem)
-    if middle is None:
+    block = problem.block
+    if block.law is not None:
+        found = _by_law(problem, best, best.mechanism)
+        if model.noise_at is None and found is not None and found.loss <= WORTHWHILE * best.loss:
+            yield found
         return
     if model.noise_at is None and middle.loss * best.loss <= WORTHWHILE * best.loss * (middle.loss + best.loss):
         found = min(_pulled(problem, best, best.mechanism, middle), key=lambda one: one.loss, default=None)
@@ -91,6 +99,45 @@ def _pulled(problem: Problem, best: Candidate, mechanism: Mechanism, middle: Mid
         own = replace(mechanism, release=release, sites=())
         name = f"{best.name}, {PULLED}"
         yield Candidate(name, best.family, loss, "less loss", mechanism=own)
+
+
+def _by_law(problem: Problem, best: Candidate, mechanism: Mechanism) -> Candidate | None:
+    """The best estimates that are affine in the noisy answers, under the law of the data (Wiener)."""
+    mean, _ = moments(problem.block)
+    if problem.system.target.size > LARGEST:
+        return None
+    release, centre = mechanism.release, np.array(list(map(float, mean)))
+    spread = _covariance(problem.block, len(mean))
+    answers = release.strategy.to_float()
+    seen = answers @ spread @ answers.T + np.diag(release.row_variances())
+    through = np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T
+    outputs = problem.system.target @ through
+    shift = tuple(map(Fraction, (problem.system.target @ centre - outputs @ (answers @ centre)).tolist()))
+    deviations = np.sqrt(outputs**2 @ release.row_variances())
+    made = replace(
+        release,
+        outputs_matrix=rounded(outputs),
+        inputs_matrix=None,
+        output_grid=output_grid(deviations),
+        shift=shift,
+    )
+    loss = float(Figures.of(judged(problem, made)).value)
+    own = replace(mechanism, release=made, sites=())
+    return Candidate(f"{best.name}, {BY_LAW}", best.family, loss, "less loss", mechanism=own)
+
+
+def _covariance(block: Linear, size: int) -> Array:
+    """Of the coordinates: those of a table are counts of records, others are independent."""
+    found = np.zeros((size, size))
+    for held, law in zip(block.held, block.law or (), strict=True):
+        at, one = block.places[held.start]
+        span = slice(at, at + len(one.numbers))
+        if law.chances is None:
+            np.fill_diagonal(found[span, span], np.array(one.numbers) * float(law.variance))
+        else:
+            chances = np.array(list(map(float, law.chances)))
+            found[span, span] = (held.records or 0) * (np.diag(chances) - np.outer(chances, chances))
+    return found
 
 
 def _factors(problem: Problem, best: Candidate, release: LinearRelease, middle: Middle) -> Iterator[Array]:

@@ -226,6 +226,19 @@ class Difference:
 
 
 @frozen
+class InputLaw:
+    """Of each number of an input its mean and variance, all independent; or where each record of a table lies."""
+
+    mean: Fraction
+    variance: Size
+    chances: Numbers | None = None
+
+    def __post_init__(self) -> None:
+        if self.chances is not None and (min(self.chances, default=-1) < 0 or sum(self.chances) != 1):
+            raise Refused("has chances of cells that do not add up to one")
+
+
+@frozen
 class Released:
     """The numbers `start` to `stop` of what is released; `defined`: they estimate what their definition says."""
 
@@ -263,7 +276,7 @@ class Linear:
 
     `vectors`: a coordinate, an answer, an error stands for so many numbers, on each of which all maps act alike; an
     error's weight is that of the mean of its squares. `biased`: averages may be off, and the loss is that
-    at the worst data.
+    at the worst data, or on average over the `law` of each input.
     """
 
     FORM = "linear"
@@ -282,6 +295,7 @@ class Linear:
     families: tuple[str, ...]
     vectors: Positive | None = None
     biased: bool | None = None
+    law: tuple[InputLaw, ...] | None = None
     places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -305,6 +319,8 @@ class Linear:
         if not fits or len(self.offset) != self.size or terms != {self.size}:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
         shaped = [(one, (one.stop - one.start) * (self.vectors or 1)) for one in self.released]
+        if self.law is not None and (not self.biased or len(self.law) != len(self.held)):
+            raise Refused("has a law of the data that nothing is about, or not one of each input")
         if any(prod(one.shape) != size for one, size in shaped) or (self.vectors and self._tells_apart(self.vectors)):
             raise Refused("is of a shape that does not fit, or tells the numbers of its vectors apart")
 

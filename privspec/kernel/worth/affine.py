@@ -24,7 +24,7 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import gram, laid_out, stacked, weighed
 from privspec.kernel.strategies.dense import products
 from privspec.kernel.worth import LowerBound
-from privspec.kernel.worth.bias import CORNERS, middle_and_sets
+from privspec.kernel.worth.bias import CORNERS, middle_and_sets, moments
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
 from privspec.kernel.worth.shifts import reach, shown, single_errors
 from privspec.kernel.worth.traces import PARTIES, priced_terms, proved, sent
@@ -69,6 +69,8 @@ class Spread:
             raise Refused("bounds answers about data that cannot be drawn so")
         if any(data.kept or data.rule == "drop" for data in frame.data):
             raise Refused("bounds answers about records that may be left out")
+        if block.law is not None:
+            return cls.of_law(block, needed, together)
         own, counts, axes = dict[int, Fraction](), list[range](), dict[tuple[int, int], dict[int, Fraction]]()
         sums = [sum(column) for column in zip(*laid_out(block.target).tolist(), strict=True)]
         cells = [(block.places[one.start], one.records) for one in block.held if one.cells]
@@ -86,6 +88,31 @@ class Spread:
             for axis, ((i, _),) in enumerate(one.corners):
                 axes.setdefault((size, axis), {})[i] = (1 if sums[i] >= 0 else -1) / amount
         return cls(own, tuple(counts), axes, together)
+
+    @classmethod
+    def of_law(cls, block: Linear, needed: set[int], together: Fraction) -> Spread:
+        """That of the law over which the loss is an average: no other draw of the data is what is lost.
+
+        Raises: Refused where some of what is needed does not vary.
+        """
+        own, counts = dict[int, Fraction](), list[range]()
+        _, variance = moments(block)
+        for held, law in zip(block.held, block.law or (), strict=True):
+            at, one = block.places[held.start]
+            span = range(at, at + len(one.numbers))
+            if law.chances is not None:
+                counts.append(span)
+            for i in needed & set(span):
+                # of counts that add up, n (diag p - p p') has the inverse 1 / (n p) where rows add up to 0
+                known = variance([Fraction(int(j == i)) for j in range(block.inputs)])
+                if law.chances is not None:
+                    known = (held.records or 0) * law.chances[i - at]
+                if not known:
+                    raise Refused("bounds answers about data that do not vary")
+                own[i] = 1 / known
+        if together:
+            raise Refused("bounds averages over a law by other data")
+        return cls(own, tuple(counts), {}, together)
 
     def needs(self, rows: Matrix, weights: Sequence[Fraction]) -> Fraction:
         """The weighted sum of g C^-1 g' over rows g.

@@ -11,11 +11,12 @@ ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from flint import fmpq_mat
 
-from privspec.kernel.core.linear import Ball, InputLayout, Linear, Matrix, Measured, Release
+from privspec.kernel.core.linear import Ball, InputLayout, Linear, Matrix, Measured, Numbers, Release
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.rows import Rows, laid_out, less, weighed
@@ -83,12 +84,15 @@ def _balls(ball: Ball, at: int, copies: list[int]) -> list[HeldSet]:
 class Bias:
     """Upper bounds: `terms`, the size of the bias of each error term; `squares`, the weighted sum of their squares.
 
-    `outputs`: the size of the bias of each released number.
+    `outputs`: the size of the bias of each released number; `middle`: of the inputs. Under a law of the data `average`
+    has the mean square of the bias of each error term.
     """
 
     terms: list[Fraction]
     squares: Fraction
     outputs: list[Fraction]
+    middle: list[Fraction]
+    average: list[Fraction] | None = None
 
 
 def bias_of(release: Release, noise: Rows) -> Bias:
@@ -109,7 +113,55 @@ def bias_of(release: Release, noise: Rows) -> Bias:
     else:
         moved, fixed = laid_out(block.errors.of(moved)), laid_out(block.errors.of(fixed))
         terms = _sizes(moved, fixed, sets)
-    return Bias(terms, _squares(block.errors, moved, fixed, sets, terms), outputs)
+    squares = _squares(block.errors, moved, fixed, sets, terms)
+    if block.law is None:
+        return Bias(terms, squares, outputs, middle)
+    mean, spread = moments(block)
+    errors = laid_out(block.errors.of(off))
+    column, at = (
+        fmpq_mat(block.inputs, 1, list(map(rational, mean))),
+        fmpq_mat(block.size, 1, list(map(rational, shift))),
+    )
+    known = laid_out(block.errors.of(off * column + at)).entries()
+    pairs = zip(errors.tolist(), known, strict=True)
+    average = [fraction(base) ** 2 + spread(list(map(fraction, row))) for row, base in pairs]
+    return Bias(terms, squares, outputs, mean, average)
+
+
+Variance = Callable[[list[Fraction]], Fraction]
+"""Of a combination of the coordinates."""
+
+
+def moments(block: Linear) -> tuple[list[Fraction], Variance]:
+    """The mean of the coordinates under the law of a block, and the variance of any combination.
+
+    Raises: Refused for a law of what an input does not hold.
+    """
+    mean, alone, tables = [ZERO] * block.inputs, [ZERO] * block.inputs, list[tuple[range, int, Numbers]]()
+    for held, law in zip(block.held, block.law or (), strict=True):
+        at, one = block.places[held.start]
+        span = range(at, at + len(one.numbers))
+        if held.ball or held.cells != (law.chances is not None) or (held.cells and not held.records):
+            raise Refused(f"has a law of other data than {held.name}")
+        if law.chances is None:
+            for i, count in zip(span, one.numbers, strict=True):
+                mean[i], alone[i] = count * law.mean, count * law.variance
+            continue
+        if len(law.chances) != len(span):
+            raise Refused(f"has a law of other cells than those of {held.name}")
+        for i, chance in zip(span, law.chances, strict=True):
+            mean[i] = (held.records or 0) * chance
+        tables.append((span, held.records or 0, law.chances))
+
+    def variance(row: list[Fraction]) -> Fraction:
+        total = sum((v * v * own for v, own in zip(row, alone, strict=True) if v), ZERO)
+        for span, records, chances in tables:
+            pairs = list(zip((row[i] for i in span), chances, strict=True))
+            first, second = (sum((p * v**power for v, p in pairs), ZERO) for power in (1, 2))
+            total += records * (second - first**2)
+        return total
+
+    return mean, variance
 
 
 def _corners(inputs: int, sets: list[HeldSet]) -> Matrix:
