@@ -105,7 +105,9 @@ class Tables(PriceableRules):
         task, table, chosen, prior = executed.task, executed.table, executed.chosen, executed.task.weights()
         for number, line in enumerate(task.conditions):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
-            text = f"does not hold at {task.rows[wrong[0]]}" if wrong else "holds at every row"
+            text = "holds of all averages" if line.joint is not None else "holds at every row"
+            if wrong:
+                text = "does not hold" + ("" if line.joint is not None else f" at {task.rows[wrong[0]]}")
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
         limits = [(o.line, o.text, o.limit, o.amount.value(table, prior, chosen)) for o in task.accuracy]
         lies = [(v.line, v.text, v.limit, max([ZERO, *v.contrast().gaps(table).values()])) for v in task.manipulation]
@@ -291,10 +293,18 @@ class Lagrangian(Dual):
             if not one.fits(at, paid):
                 raise pairs.wrong("uses a set that is none of best alternatives")
             self.constant -= one.pairs[at][1] * Fraction(sum(paid.values()) if one.atoms else max(paid.values()), ONE)
-        for k, row, z in entries(conditions, len(self.task.conditions), len(self.reduced), signed=True):
-            line, share, wide = self.task.conditions[k], Fraction(z, ONE), len(self.reduced[row])
+        rows, wide = len(self.reduced), len(self.reduced[0])
+        most = max([rows, *(len(line.constant.entries) for line in self.task.conditions)])
+        for k, row, z in entries(conditions, len(self.task.conditions), most, signed=True):
+            line, share = self.task.conditions[k], Fraction(z, ONE)
+            if row >= len(line.constant.entries):
+                raise conditions.wrong("has an entry for what is not there")
             if z < 0 and not line.equality:
                 raise conditions.wrong("has a negative multiplier of an inequality")
+            if line.joint is not None:
+                for place in range(rows):
+                    start = (row * rows + place) * wide
+                    self.costs(place, line.joint.entries[start : start + wide], line.joint.unit * share)
             if line.average is not None:
                 self.costs(row, line.average.entries[wide * row : wide * (row + 1)], line.average.unit * share)
             for own in line.scalars:

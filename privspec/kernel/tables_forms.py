@@ -163,7 +163,8 @@ class Scaled:
 class Condition:
     """What is together 0 at every row, or at most 0.
 
-    The average of `average` (rows, columns), the sum of `scalars`, and `constant` (rows,).
+    The average of `average` (rows, columns), the sum of `scalars`, and `constant` (rows,). Or each of several sums over
+    all of the table: of its entries times `joint` (sums, rows times columns), and `constant` (sums,).
     """
 
     line: int
@@ -172,8 +173,16 @@ class Condition:
     average: Grid | None
     scalars: tuple[Scaled, ...]
     constant: Grid
+    joint: Grid | None = None
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
+        if self.joint is not None:
+            if self.scalars or self.average is not None:
+                raise Refused("has a condition of two forms")
+            law = [n for row in table.rows for n in row]
+            sums = (sum(a * n for a, n in zip(row, law, strict=True)) for row in self.joint.rows)
+            pairs = zip(sums, self.constant.values(), strict=True)
+            return [total * self.joint.unit / table.whole + constant for total, constant in pairs]
         parts = [[value * chosen[one.name] for value in one.values.values()] for one in self.scalars]
         return [sum(row, ZERO) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
 

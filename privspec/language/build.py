@@ -140,6 +140,14 @@ def _make(kind: Callable[..., Any], fields: Callable[[Children], tuple[Any, ...]
     return lambda children: kind(*fields(children), span=_span(children))
 
 
+def _given(nodes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What an average is of, and what it is given: one expression, or several and values as a tuple."""
+    body, *given = nodes
+    if not given or (len(given) == 1 and not isinstance(given[0], s.Known)):
+        return nodes
+    return body, s.TupleOf(tuple(given), span=given[0].span)
+
+
 _TERMS = _make(s.Comprehension, lambda c: (c[0], c[2].value, _after(c, "IN")))
 ACTIONS: dict[str, Action] = {
     "number": lambda c: _leaf(c[0]),
@@ -161,7 +169,8 @@ ACTIONS: dict[str, Action] = {
     "attribute": _make(s.Attribute, lambda c: (c[0], c[2].value)),
     "norm": _make(s.Norm, lambda c: (c[1], c[2].value if c[2].type == "NORM_P" else "2")),
     "absolute": _make(s.Absolute, lambda c: (c[1],)),
-    "over": _make(s.Over, lambda c: (c[0].value, *_nodes(c))),
+    "over": _make(s.Over, lambda c: (c[0].value, *_given(_nodes(c)))),
+    "known": _make(s.Known, lambda c: (s.Name(c[0].value, span=c[0].span), s.SetOf((c[2],), span=c[2].span))),
     "keyword": _make(s.Keyword, lambda c: (c[0].value, c[2])),
     "condition": _make(s.Condition, lambda c: (c[1].type, c[0], c[2])),
     "holds": _make(s.Holds, lambda c: (c[2].type, c[1], c[3])),

@@ -102,7 +102,9 @@ def _bars(bar: str, operand: s.Expr) -> str:
 def _over(node: s.Over) -> str:
     body = spell(node.body)
     pad = " " if set(body) & set("([{|") else ""
-    return f"{node.operator}[{pad}{body}{_optional(' | ', node.given)}{pad}]"
+    known = node.given.items if isinstance(node.given, s.TupleOf) else () if node.given is None else (node.given,)
+    given = f" | {listed(known)}" if known else ""
+    return f"{node.operator}[{pad}{body}{given}{pad}]"
 
 
 def _column(name: str) -> str:
@@ -223,6 +225,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Norm: lambda n: _bars("||", n.operand) + ("" if n.order == "2" else f"_{n.order}"),
     s.Absolute: lambda n: _bars("|", n.operand),
     s.Over: _over,
+    s.Known: lambda n: f"{spell(n.name)} = {spell(n.value.items[0])}",
     s.Keyword: lambda n: f"{_column(n.name)} = {spell(n.value)}",
     s.Condition: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
     s.Holds: lambda n: f"({spell(n.left)} {n.op} {spell(n.right)})",

@@ -152,11 +152,21 @@ class Absolute(Node):
 
 
 class Over(Node):
-    """`E[body | given]` or `worst[body]`; operator "E" or "worst"."""
+    """`E[body | given]` or `worst[body]`; operator "E" or "worst".
+
+    What is given is an expression; or a tuple of names, and of values that are `Known`.
+    """
 
     operator: str
     body: Expr
     given: Expr | None = None
+
+
+class Known(Node):
+    """`name = value` among what an average is given; the value as a set of one, in which a bare word is itself."""
+
+    name: Name
+    value: SetOf
 
 
 class RangeOf(Node):
@@ -223,6 +233,7 @@ Expr: TypeAlias = (
     | Absolute
     | Over
     | Holds
+    | Known
 )
 Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Condition | Comprehension
 NO_EXPRESSION = (RangeOf, Keyword, Member, Condition, Comprehension)
@@ -464,7 +475,7 @@ class Independence(Node):
 
     subjects: Names
     of: Ref
-    given: Ref | None = None
+    given: Names | None = None
     value: Expr | None = None
     tolerance: Expr | None = None
 

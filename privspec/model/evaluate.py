@@ -236,7 +236,7 @@ class Algebra(Generic[V]):
                 return self.attribute(expr)
             case syntax.Over():
                 return self.over(expr)
-            case syntax.Holds():
+            case syntax.Holds() | syntax.Known():
                 return self.refused(expr)
 
     def refused(self, expr: syntax.Expr) -> V:

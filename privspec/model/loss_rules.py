@@ -482,10 +482,17 @@ def read_independence(
     else:
         subjects = tuple(_known(ref, reader, attributes) for ref in line.subjects.items)
     of = _known(line.of, reader, attributes)
-    given = None if line.given is None else _known(line.given, reader, attributes)
-    named = [name for name in (*subjects, of, given) if name is not None]
-    if not subjects or len(named) < len(subjects) + 1 + (line.given is not None):
+    refs = line.given.items if isinstance(line.given, syntax.Refs) else ()
+    if line.given is not None and (not refs or (len(refs) > 1 and line.value is not None)):
+        hint = "as in O is independent of sex given (income, age), or given y = 1"
+        reader.report.error("PS0320", line.given.span, "names are given, or one name with a value", help=hint)
         return None
+    found = [_known(ref, reader, attributes) for ref in refs]
+    named = [name for name in (*subjects, of, *found) if name is not None]
+    if not subjects or len(named) < len(subjects) + 1 + len(refs):
+        return None
+    several = [name for name in found if name is not None]
+    given = several[0] if several else None
     domain = {**attributes, **reader.domains}.get(given or "")
     try:
         _check(line, named, reader)
@@ -495,7 +502,9 @@ def read_independence(
         return None
     number, text = reader.report.line(line.span)
     whole = tuple(name for name in subjects if name is not None)
-    return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
+    return IndependenceRequirement(
+        whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals, tuple(several[1:])
+    )
 
 
 def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:

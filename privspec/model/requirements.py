@@ -156,6 +156,13 @@ class IndependenceRequirement:
     line: int
     text: str
     equals: Value | None = field(default=None, compare=False)
+    further: tuple[str, ...] = ()
+    """What else is given, where it is several things together."""
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """The attributes that it is about: whose law is compared, and what is given."""
+        return tuple(name for name in (self.of, self.given, *self.further) if name is not None)
 
 
 @dataclass(frozen=True, slots=True)

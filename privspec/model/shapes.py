@@ -164,8 +164,9 @@ class Typer(Algebra[Type]):
         return found
 
     def over(self, expr: syntax.Over) -> Type:
-        if expr.given is not None:
-            self.of(expr.given)
+        several = expr.given.items if isinstance(expr.given, syntax.TupleOf) else (expr.given,)
+        for one in (one for one in several if one is not None):
+            self.of(one.name if isinstance(one, syntax.Known) else one)
         return self._numeric(expr.body, self.of(expr.body))
 
     def binary(self, expr: syntax.Binary, left: Type, right: Type) -> Type:

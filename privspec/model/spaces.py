@@ -52,8 +52,7 @@ def looked_at(model: Model) -> tuple[str, ...]:
     """Secret values that these lines refer to, also by way of values computed from outputs, in graph order."""
     waiting = [name for expr in expressions(model) for name in names_used(expr)]
     for line in model.fairness:
-        names = line.wrt if isinstance(line, Requirement) else (line.of, line.given)
-        waiting += [name for name in names if name is not None]
+        waiting += line.wrt if isinstance(line, Requirement) else line.people
 
     def hidden(name: str) -> bool:
         return name in model.nodes and model.nodes[name].secret and not _drawn(model, name)
@@ -82,7 +81,8 @@ def order_matters(model: Model, name: str) -> bool:
     voter. Distances look at it, and so do joint laws and those of entries, a line that counts on the model or is about
     all that one person holds in several inputs, and figures of people's own.
     """
-    if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
+    people = [one for line in model.fairness if not isinstance(line, Requirement) for one in line.people]
+    if name in people:
         return True
     index = model.nodes[name].index
     if index is not None and any(node.index == index for node in model.inputs if node.name != name):
@@ -101,10 +101,9 @@ def order_matters(model: Model, name: str) -> bool:
                 given = not isinstance(line.neighbours.inner, ReplacingVoter)
             if joined or given or takes_distance(line) or isinstance(line.measure, Personalised):
                 return True
-    fair = (getattr(line, side, None) for line in model.fairness for side in ("of", "given"))
     looks = _Looks(model, name, model.nodes[name].index)
     facts = (one.relation for one in model.facts)
-    return any(looks.inside(expr) for expr in (*expressions(model), *facts, *(syntax.Name(one) for one in fair if one)))
+    return any(looks.inside(expr) for expr in (*expressions(model), *facts, *map(syntax.Name, people)))
 
 
 @dataclass(frozen=True, slots=True)

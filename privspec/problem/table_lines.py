@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
+from typing import NoReturn
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from privspec.kernel.tables_forms import (
     Scaled,
 )
 from privspec.kernel.tables_forms import Votes as Manipulation
+from privspec.kernel.writing import exact_grid
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import every, names_used, reached
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
+from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt
 from privspec.model.pointwise import Pointwise
@@ -89,6 +92,8 @@ class Conditions:
         Raises: Failure PS0502 if it is not linear in the table and in what is chosen.
         """
         relation = constraint.relation
+        if any(isinstance(one.given, syntax.TupleOf) for one in every(relation, syntax.Over)):
+            return Averages(self.worlds, self.scene, relation).condition(constraint)
         found = self.affine(relation.left).plus(self.affine(relation.right), -1)
         if relation.op in (">=", "≥"):
             found = found.times(-self._ones())
@@ -215,6 +220,132 @@ class Conditions:
     def _nonlinear(self, expr: syntax.Expr) -> Failure:
         message = "this line is not linear in the table and in what is chosen"
         return Failure("PS0502", expr.span, message, help="as in E[z | x] = alpha * x + (1 - alpha) * E[B]")
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """A line about averages given several values, `E[d | a, b = v]`: over all else, by the law of the data.
+
+    It holds for all values of the names that averages are given without one.
+    """
+
+    worlds: Worlds
+    scene: Pointwise
+    relation: syntax.Relation
+
+    def condition(self, constraint: MechanismConstraint) -> Condition:
+        """The line as sums over the table, one for each joint value of what it is given.
+
+        Raises: Failure PS0502 where it is not linear in averages, PS0401 where they are over data without a law.
+        """
+        rows, sums, constants = range(len(self.worlds.rows)), list[Costs](), list[Fraction]()
+        overs = list(every(self.relation, syntax.Over))
+        named = {one.id: one.span for over in overs for one in _known(over)[0]}
+        values = {name: [_value(self.scene, name, r, span) for r in rows] for name, span in named.items()}
+        for joint in dict.fromkeys(zip(*values.values(), strict=True) if values else [()]):
+            known = dict(zip(values, joint, strict=True))
+            alike = [r for r in rows if all(values[name][r] == value for name, value in known.items())]
+            left, right = (self._sum(side, values, known, alike) for side in (self.relation.left, self.relation.right))
+            if left is None or right is None:
+                continue  # a joint value that nobody has
+            sign = -1 if self.relation.op == ">=" else 1
+            sums.append(sign * (left[0] - right[0]))
+            constants.append(sign * (left[1] - right[1]))
+        if not sums:
+            raise Failure("PS0323", self.relation.span, "nobody has the values that this line is given")
+        shape = len(sums), sums[0].size
+        grid = exact_grid([entry for one in sums for entry in one.ravel().tolist()], shape)
+        whole = exact_grid(constants, (len(constants),))
+        return Condition(constraint.line, constraint.text, self.relation.op == "=", None, (), whole, grid)
+
+    def _sum(
+        self, expr: syntax.Expr, values: Mapping[str, list[object]], known: Mapping[str, object], alike: list[int]
+    ) -> tuple[Costs, Fraction] | None:
+        """Weights of the table, and a constant; None where nobody has such values."""
+        none: Costs = np.full((len(self.worlds.rows), len(self.worlds.columns)), Fraction(0), dtype=object)
+        match expr:
+            case syntax.Over(operator="E"):
+                shares, cost = self._shares(expr, values, known), costs(expr.body, self.scene, self.worlds)
+                return None if shares is None else (cost * shares[:, None], Fraction(0))
+            case syntax.Binary(op="+" | "-"):
+                one, other = (self._sum(side, values, known, alike) for side in (expr.left, expr.right))
+                if one is None or other is None:
+                    return None
+                sign = 1 if expr.op == "+" else -1
+                return one[0] + sign * other[0], one[1] + sign * other[1]
+            case syntax.Negate():
+                found = self._sum(expr.operand, values, known, alike)
+                return None if found is None else (-found[0], -found[1])
+            case syntax.Binary(op="*" | "/"):
+                first, second = expr.left, expr.right
+                if any(every(second, syntax.Over)):
+                    first, second = second, first
+                found = self._sum(first, values, known, alike)
+                if any(every(second, syntax.Over)) or found is None or (expr.op == "/" and first is expr.right):
+                    return None if found is None else self._other(expr)
+                factor = self._certain(second, alike)
+                factor = 1 / factor if expr.op == "/" and factor else factor
+                return found[0] * factor, found[1] * factor
+        if any(every(expr, syntax.Over)):
+            return self._other(expr)
+        return none, self._certain(expr, alike)
+
+    def _other(self, expr: syntax.Expr) -> NoReturn:
+        text = "solve takes sums and public multiples of averages that are given several values"
+        hint = "as in E[d | a, b] = E[d | a], or E[d | score = 0] <= E[d | score = 5]"
+        raise Failure("PS0502", expr.span, text, help=hint)
+
+    def _certain(self, expr: syntax.Expr, alike: list[int]) -> Fraction:
+        """A number that is the same for all who agree in what averages are given."""
+        grid = self.scene.of(expr)
+        found = {grid.value(r, 0) for r in alike}
+        if len(found) > 1 or grid.shape or grid.data.shape[1] > 1:
+            raise Failure("PS0502", expr.span, "this differs among those who agree in what the averages are given")
+        (value,) = found
+        if not isinstance(value, Fraction):
+            raise Failure("PS0208", expr.span, "a number is expected here")
+        return value
+
+    def _shares(
+        self, over: syntax.Over, values: Mapping[str, list[object]], known: Mapping[str, object]
+    ) -> Costs | None:
+        """The law of the rows given what an average is given; None where nobody has it."""
+        names, fixed = _known(over)
+        rows = range(len(self.worlds.rows))
+        held = [r for r in rows if all(values[name.id][r] == known[name.id] for name in names)]
+        for name, value in fixed:
+            wanted = {key(one) for one in evaluate(value, self.scene.known)}  # type: ignore[union-attr]
+            held = [r for r in held if _value(self.scene, name.id, r, name.span) in wanted]
+        prior = self.worlds.prior
+        if prior is None and len(held) > 1:
+            hint = "add a law of all data, such as (a, b) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
+            raise Failure("PS0401", over.span, "this average is over data without a model", help=hint)
+        weights = {r: Fraction(1) if prior is None else prior[r] for r in held}
+        whole = sum(weights.values(), Fraction(0))
+        if not whole:
+            return None
+        found: Costs = np.array([weights.get(r, Fraction(0)) / whole for r in rows], dtype=object)
+        return found
+
+
+def _known(over: syntax.Over) -> tuple[list[syntax.Name], list[tuple[syntax.Name, syntax.Expr]]]:
+    """What an average is given: names, and names with a value.
+
+    Raises: Failure PS0502 for anything but names.
+    """
+    given = over.given
+    items = given.items if isinstance(given, syntax.TupleOf) else () if given is None else (given,)
+    names, fixed = list[syntax.Name](), list[tuple[syntax.Name, syntax.Expr]]()
+    for item in items:
+        match item:
+            case syntax.Name():
+                names.append(item)
+            case syntax.Known(name=name, value=value):
+                fixed.append((name, value))
+            case _:
+                text = "an average is given names, and values that they have"
+                raise Failure("PS0502", item.span, text, help="as in E[d | a, b = 1]")
+    return names, fixed
 
 
 def mass_name(law: str, value: Symbol) -> str:
@@ -392,7 +523,7 @@ def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds)
     nodes = worlds.model.nodes
     drawn = {name for name, node in nodes.items() if node.kind is VariableKind.OUTPUT}
     subjects, of = ", ".join(line.subjects), line.of
-    if line.given in drawn:
+    if drawn & {line.given, *line.further}:
         message = (
             f"solve cannot compute predictive parity: what is true of those who get one {line.given} is a quotient of "
             "probabilities, which is not linear in the table"
@@ -407,8 +538,7 @@ def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds)
         raise Failure(
             "PS0501", line.span, "solve takes fairness of outputs between groups of people only", help=_GROUPS
         )
-    attributes = [name for name in (of, line.given) if name is not None]
-    people = next((name for name in attributes if name in nodes and nodes[name].index is not None), None)
+    people = next((name for name in line.people if name in nodes and nodes[name].index is not None), None)
     if people is not None:
         message = f"solve cannot compare the people of {nodes[people].index}, each with one row of {people}"
         raise Failure("PS0501", line.span, message, help="write the spec of one person")
@@ -422,6 +552,10 @@ def _strata(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise) -> 
     every = range(len(worlds.rows))
     if line.given is None:
         yield every
+        return
+    if line.further:
+        names = line.given, *line.further
+        yield from _split_rows(every, [tuple(_value(scene, name, r, line.span) for name in names) for r in every])
         return
     values = [_value(scene, line.given, r, line.span) for r in every]
     if line.equals is None:
@@ -451,7 +585,7 @@ def _populated(rows: Sequence[int], worlds: Worlds, line: IndependenceRequiremen
     if len(rows) == 1:
         return True
     if worlds.prior is None:
-        others = [name for name in worlds.of if name not in (line.of, line.given)] or [line.of]
+        others = [name for name in worlds.of if name not in line.people] or [line.of]
         law = f"({line.of}, {others[0]}) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
         given = f"{', '.join(line.subjects)} is independent of {line.of} given {others[0]}"
         message = f"people with one value of {line.of} differ in {listing(others)}, for which there is no data model"

@@ -393,3 +393,109 @@ def test_graphs_that_do_not_fit(old: str, new: str, code: str) -> None:
     with pytest.raises(SpecError) as error:
         Problem(BANDS.replace(old, new).replace("GRAPH", PATH)).solve()
     assert code in [one.code for one in error.value.diagnostics]
+
+
+# --- averages given several values ----------------------------------------------------------------
+
+LOAN = """parameters: joint = [[[10, 2], [6, 12]], [[25, 5], [10, 30]]]
+variables:
+  input A in {0, 1}
+  input X in {lo, hi}
+  input Y in {0, 1}
+  output D in {0, 1}
+background:
+  (A, X, Y) ~ categorical(joint)
+  LINE
+loss: E[ mismatch(D, Y) ]
+privacy: D is 2-DP wrt A
+FAIR
+"""
+JOINT = np.array([[[10, 2], [6, 12]], [[25, 5], [10, 30]]]) / 100
+
+
+def of_loan(equal: list[np.ndarray], below: list[np.ndarray]) -> float:
+    """The least loss over Pr(D = 1 | A, X, Y), with sums that are zero, or at most zero."""
+    for x, y, a in product((0, 1), repeat=3):
+        for factor in ((1, -exp(2)), (-exp(2), 1)):
+            row = np.zeros((2, 2, 2))
+            row[:, x, y] = factor
+            below = [*below, row] if not a else below
+    signs = np.array([1, -1])  # y = 0: D = 1 is wrong
+    costs = JOINT * signs
+    bounds = [row.ravel() for row in below]
+    # also of D = 0
+    flipped = [(-row.ravel(), -row.sum()) for row in below[-8:]]
+    rows, limits = [*bounds, *(row for row, _ in flipped)], [0.0] * len(bounds) + [limit for _, limit in flipped]
+    equalities = np.array([row.ravel() for row in equal]) if equal else None
+    found = linprog(costs.ravel(), rows, limits, equalities, np.zeros(len(equal)) if equal else None, (0, 1))
+    return float(found.fun) + float(JOINT[:, :, 1].sum())
+
+
+def rate(of: np.ndarray) -> np.ndarray:
+    """The average of D over some people."""
+    shares = JOINT * of
+    return shares / shares.sum()
+
+
+def test_a_predictor_that_may_not_look() -> None:
+    found = solved_text(LOAN.replace("LINE", "E[D | A, X, Y] = E[D | A, X]").replace("FAIR", ""))
+    equal = []
+    for a, x, y in product((0, 1), repeat=3):
+        one, both = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+        one[a, x, y], both[a, x, :] = 1, 1
+        equal.append(rate(one) - rate(both))
+    assert found["loss"]["value"] == pytest.approx(of_loan(equal, []), rel=1e-6)
+    assert found["status"] == "optimal"
+    law = [float(Fraction(row[1])) for row in found["mechanism"]["probabilities"]]
+    assert law[::2] == law[1::2]
+
+
+def test_a_rule_between_two_values() -> None:
+    found = solved_text(LOAN.replace("LINE", "E[D | X = hi, Y = 1] <= 1.2 * E[D | X = lo]").replace("FAIR", ""))
+    one, other = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    one[:, 1, 1], other[:, 0, :] = 1, 1
+    assert found["loss"]["value"] == pytest.approx(of_loan([], [rate(one) - 1.2 * rate(other)]), rel=1e-6)
+    (condition,) = found["problem"]["blocks"][0]["conditions"]
+    assert condition["joint"]["shape"] == [1, 16]
+
+
+def test_independence_given_several() -> None:
+    text = LOAN.replace("  LINE\n", "").replace("FAIR", "fairness: D is independent of A given (X, Y)")
+    equal = []
+    for x, y in product((0, 1), repeat=2):
+        row = np.zeros((2, 2, 2))
+        row[0, x, y], row[1, x, y] = 1, -1
+        equal.append(row)
+    assert solved_text(text)["loss"]["value"] == pytest.approx(of_loan(equal, []), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("change", ["table", "line"])
+def test_a_line_that_does_not_hold(tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = solved_text(LOAN.replace("LINE", "E[D | A, X, Y] = E[D | A, X]").replace("FAIR", ""))
+    document = json.loads(json.dumps(found))
+    if change == "table":
+        rows = document["mechanism"]["probabilities"]
+        rows[0] = [str(Fraction(rows[0][0]) * Fraction(99, 100)), str(1 - Fraction(rows[0][0]) * Fraction(99, 100))]
+    else:
+        grid = document["problem"]["blocks"][0]["conditions"][0]["joint"]
+        grid["rows"] = [0] * len(grid["rows"])
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(resign(document)), "utf-8")
+    assert run_command_line(["verify", str(path)]) == 7
+    assert f"failed  {'conditions' if change == 'table' else 'problem'} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("E[D | X = nowhere] <= E[D | A = 1]", "PS0323"),
+        ("E[D | A + Y, X] <= 1", "PS0502"),
+        ("E[D | A, X] * E[D | A, Y] <= 1", "PS0502"),
+        ("E[D | A, X] <= Y", "PS0502"),
+        ("E[D | A, B] <= 1", "PS0201"),
+    ],
+)
+def test_averages_that_do_not_fit(line: str, code: str) -> None:
+    with pytest.raises(SpecError) as error:
+        Problem(LOAN.replace("LINE", line).replace("FAIR", "")).solve()
+    assert code in [one.code for one in error.value.diagnostics]

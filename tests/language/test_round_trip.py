@@ -65,8 +65,13 @@ def compound(expr):
         st.builds(s.Attribute, expr, names),
         st.builds(s.Norm, expr, st.sampled_from(["1", "2", "inf"])),
         st.builds(s.Absolute, expr),
-        st.builds(s.Over, st.sampled_from(["E", "worst"]), expr, st.none() | expr),
+        st.builds(s.Over, st.sampled_from(["E", "worst"]), expr, st.none() | expr | several_given(expr)),
     )
+
+
+def several_given(expr):
+    known = st.builds(s.Known, name_nodes, st.builds(lambda one: s.SetOf((one,)), expr))
+    return st.builds(lambda one, others: s.TupleOf((one, *others)), known, several(name_nodes | known, 0, 2))
 
 
 simple = numbers | name_nodes
@@ -103,7 +108,10 @@ all_domains = domains(small)
 refs = st.builds(s.Ref, names, st.none() | names, several(small, 0, 2))
 subjects = st.builds(s.Refs, several(refs)) | st.sampled_from(["outputs", "inputs"]).map(s.AllOf)
 amounts = st.builds(s.Amount, several(expressions, 1, 2))
-units = st.one_of(st.just(s.Everything()), st.builds(s.OneUnit, names), st.builds(s.UpToUnits, amounts, names))
+neighbours = st.builds(s.ByNeighbour, names, st.booleans(), expressions)
+units = st.one_of(
+    st.just(s.Everything()), st.builds(s.OneUnit, names), st.builds(s.UpToUnits, amounts, names), neighbours
+)
 clauses = st.one_of(
     st.builds(s.Replacing, units),
     st.builds(s.AddingOrRemoving, units),
@@ -116,7 +124,7 @@ requirements = st.builds(s.Requirement, subjects, amounts, st.sampled_from(MEASU
 
 @st.composite
 def independences(draw):
-    given_ref = draw(st.none() | refs)
+    given_ref = draw(st.none() | st.builds(s.Refs, several(refs)))
     value = draw(st.none() | expressions) if given_ref is not None else None
     return s.Independence(draw(subjects), draw(refs), given_ref, value, draw(st.none() | expressions))
 
@@ -190,8 +198,11 @@ def test_spans_cover_what_was_written(tree):
     from privspec.language.walk import walk
 
     source = Source("x", print_spec(tree))
-    for node in walk(parse(source)):
-        if isinstance(node, s.Expr.__args__) and not isinstance(node, s.SetOf):
+    every = [*walk(parse(source))]
+    given = [node.given for node in every if isinstance(node, s.Over)]
+    for node in every:
+        listed = isinstance(node, s.SetOf | s.Known) or any(node is one for one in given)
+        if isinstance(node, s.Expr.__args__) and not listed:
             text = source.slice(node.span)
             assert text == text.strip()
             if not isinstance(node, s.Name):

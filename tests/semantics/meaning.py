@@ -20,6 +20,7 @@ from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.parser import parse
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import every
 
 World = Mapping[str, Any]
 Law = Mapping[Any, Fraction]
@@ -156,7 +157,7 @@ class Meaning:
     def facts(self) -> list[syntax.Relation]:
         """What is said of all data: comparisons that are about no average, and define nothing."""
         lines = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op != "~")
-        plain = (line for line in lines if not isinstance(line.left, syntax.Over))
+        plain = (line for line in lines if not any(every(line.left, syntax.Over)))
         return [line for line in plain if line.op != "=" or isinstance(line.left, syntax.Call | syntax.Binary)]
 
     def true(self, fact: syntax.Relation, world: World) -> bool:
@@ -476,6 +477,35 @@ class Meaning:
         each = ((p, dict(zip(self.outputs, drawn, strict=True))) for drawn, p in law.items())
         return sum((p * self.value(body, {**world, **drawn}) for p, drawn in each), ZERO)
 
+    def averages(self, line: syntax.Relation, laws: Laws) -> list[Fraction]:
+        """The left side less the right one for all values that averages are given, where somebody has each of them."""
+        worlds = [world for world in self.worlds() if self.chance(world)]
+        overs = [*every(line, syntax.Over)]
+        items = [item for over in overs for item in getattr(over.given, "items", (over.given,))]
+        names = dict.fromkeys(item.id for item in items if isinstance(item, syntax.Name))
+        found = []
+        for joint in dict.fromkeys(tuple(self.named(name, world) for name in names) for world in worlds):
+            known = dict(zip(names, joint, strict=True))
+            try:
+                left, right = (self.average(side, known, worlds, laws) for side in (line.left, line.right))
+                found.append(left - right)
+            except ZeroDivisionError:
+                continue
+        return found
+
+    def average(self, expr: syntax.Expr, known: World, worlds: list[World], laws: Laws) -> Fraction:
+        match expr:
+            case syntax.Binary(op=op):
+                return ARITHMETIC[op](*(self.average(one, known, worlds, laws) for one in (expr.left, expr.right)))
+            case syntax.Over(body=body, given=given):
+                for item in getattr(given, "items", (given,)):
+                    name = item.id if isinstance(item, syntax.Name) else item.name.id
+                    wanted = known[name] if isinstance(item, syntax.Name) else self.values(item.value)[0]
+                    worlds = [world for world in worlds if self.named(name, world) == wanted]
+                each = (self.chance(world) * self.mean(body, world, laws(world)) for world in worlds)
+                return sum(each, ZERO) / sum((self.chance(world) for world in worlds), ZERO)
+        return self.value(expr, known)
+
     def shown(self, names: Sequence[str], mixture: Mixture) -> Law:
         places, total = [self.outputs.index(name) for name in names], sum(weight for weight, _ in mixture)
         drawn = [(tuple(one[i] for i in places), w * p / total) for w, law in mixture for one, p in law.items()]
@@ -506,7 +536,7 @@ class Meaning:
             bound = self.value(line.tolerance, self.public) if line.tolerance else ZERO
             groups: dict[Any, dict[Any, Mixture]] = {}
             for world in self.worlds():
-                given = self.named(line.given.name, world) if line.given else None
+                given = tuple(self.named(one.name, world) for one in line.given.items) if line.given else None
                 if self.chance(world):
                     group = groups.setdefault(given, {}).setdefault(self.named(line.of.name, world), [])
                     group.append((self.chance(world), laws(world)))

@@ -80,10 +80,10 @@ def modelled(dice: Random) -> str:
     laws = [
         f"(x, y) ~ categorical({[weights() for _ in range(n)]})",
         f"x ~ categorical({[1, 3, 2][:n]})\n  y ~ categorical(t[x])",
-        "y ~ uniform\n  x ~ categorical(u[y])",
+        "y ~ uniform\n  x ~ categorical(back[y])",
         f"x ~ uniform\n  y ~ categorical({[1, 3, 2][:m]})",
     ]
-    lines = [f"parameters:\n  t = {[weights() for _ in range(n)]}", f"  u = {[[1, 2, 1][:n] for _ in range(m)]}"]
+    lines = [f"parameters:\n  t = {[weights() for _ in range(n)]}", f"  back = {[[1, 2, 1][:n] for _ in range(m)]}"]
     if dice.random() < 0.4:
         law = dice.choice(["uniform", "proportional(1 + 2 * q[1] * q[2])", "proportional((q[1] + 1) / (q[2] + 2))"])
         lines += ["variables:", "  input q in (0..1)^3", "  intermediate s", "  output z in 0..2", "background:"]
@@ -93,6 +93,10 @@ def modelled(dice: Random) -> str:
     else:
         lines += ["variables:", f"  input x in {one}", f"  input y in {other}", "  output z in 0..2"]
         lines += ["background:", f"  {dice.choice(laws)}"]
+        first, second = (domain.strip("{").partition("," if "{" in domain else "..")[0] for domain, _ in sizes.values())
+        given = ["E[z | x, y] = E[z | x]", "2 * E[z | y, x] >= E[z^2 | y] - 1", "E[z^2 | x, y] <= E[z | x] + E[z | y]"]
+        given += [f"E[z | x = {first}] <= E[z | y = {second}] + 1", f"E[z | x, y = {second}] <= 2 - E[z | x]"]
+        lines += [f"  {dice.choice(given)}"] * (dice.random() < 0.5)
         wrt, target = ["x", "y", "(x, y)"], "1"
         target = next((name for name, (domain, _) in sizes.items() if ".." in domain), "1")
     every = [f"  z is 1-DP wrt {dice.choice(wrt)}, given the model" for _ in range(dice.randint(1, 2))]

@@ -23,6 +23,7 @@ from privspec.kernel.systems import System
 from privspec.kernel.tables_forms import Amount, Variation
 from privspec.kernel.voting import Vote
 from privspec.language import syntax
+from privspec.language.walk import every
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import Problem, elaborate
@@ -100,8 +101,16 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
         for a, b, level in triples(compared.pairs):
             found[a, b] = found[b, a] = compared.squares[level]
         assert found == expected, line
-    conditions = [line for line in meaning.spec.background if isinstance(line.left, syntax.Over)]
+    conditions = [line for line in meaning.spec.background if any(every(line.left, syntax.Over))]
     for line, condition in zip(conditions, block.conditions, strict=True):
+        if condition.joint is not None:
+            flat_law = [p for row in drawn for p in row]
+            sums = [sum(a * p for a, p in zip(row, flat_law, strict=True)) for row in condition.joint.rows]
+            pairs = zip(sums, condition.constant.values(), strict=True)
+            sign = -1 if line.op == ">=" else 1
+            totals = [sign * (total * condition.joint.unit + constant) for total, constant in pairs]
+            assert sorted(totals) == sorted(meaning.averages(line, law))
+            continue
         said = plus(by_row(condition.average, (), drawn), condition.constant.values())
         assert condition.equality == (line.op == "=")
         for world, row in worlds:

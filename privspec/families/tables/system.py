@@ -226,7 +226,7 @@ class TableSystem:
         table = self.table
         found: list[Stated] = []
         for k, condition in enumerate(table.conditions):
-            found += _condition(k, condition)
+            found += _condition(k, condition, self.shape[0])
         for k, line in enumerate(table.accuracy):
             found += _accuracy(k, line, self)
         for k, bound in enumerate(table.manipulation):
@@ -377,7 +377,14 @@ def _loss_lines(system: TableSystem) -> Iterator[Stated]:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _condition(k: int, condition: Condition) -> Iterator[LinearLine]:
+def _condition(k: int, condition: Condition, rows: int) -> Iterator[LinearLine]:
+    if condition.joint is not None:
+        columns = condition.joint.shape[1] // rows
+        pairs = zip(fractions(condition.joint), fractions(condition.constant), strict=True)
+        for place, (sums, constant) in enumerate(pairs):
+            entries = {divmod(at, columns): value for at, value in enumerate(sums.tolist()) if value}
+            yield LinearLine(("condition", k, place), condition.line, entries, {}, -constant, condition.equality)
+        return
     table = None if condition.average is None else fractions(condition.average)
     scalars = {one.name: fractions(one.values) for one in condition.scalars}
     for r, constant in enumerate(fractions(condition.constant)):
