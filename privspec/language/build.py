@@ -229,5 +229,6 @@ ACTIONS: dict[str, Action] = {
     "noise_family": _make(s.NoiseFamily, lambda c: (_nodes(_leaves(c)),)),
     "unbiased": _make(s.Unbiased, lambda _: ()),
     "different_people": _make(s.DifferentPeople, lambda c: (_nodes(_leaves(c)),)),
+    "same_people": _make(s.SamePeople, lambda c: (_nodes(_leaves(c)),)),
 }
 """The action of every rule of the grammar by its name; a test compares the two."""

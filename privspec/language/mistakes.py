@@ -459,7 +459,7 @@ _FORMS = {
     "requirement": f"a requirement reads: O is {APPROXIMATE.name} wrt x, replacing one record",
     "fairness": "a line of fairness reads: O is independent of sex given income, up to 0.05",
     "option": f"the options are: {CURATOR.written}, noise at x, noise family gaussian, unbiased, "
-    "different people: x, y",
+    "different people: x, y, same people: x, y",
 }
 
 

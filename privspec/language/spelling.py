@@ -266,6 +266,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.NoiseFamily: lambda n: f"noise family {listed(n.names)}",
     s.Unbiased: lambda _: "unbiased",
     s.DifferentPeople: lambda n: f"different people: {listed(n.names)}",
+    s.SamePeople: lambda n: f"same people: {listed(n.names)}",
 }
 
 

@@ -508,7 +508,13 @@ class Unbiased(Node):
     """`unbiased`: answers are right on average, whatever the data."""
 
 
-Option: TypeAlias = Trust | NoiseAt | NoiseFamily | DifferentPeople | Unbiased
+class SamePeople(Node):
+    """`same people: NAME, NAME`: somebody may be in several of these inputs."""
+
+    names: tuple[Name, ...]
+
+
+Option: TypeAlias = Trust | NoiseAt | NoiseFamily | DifferentPeople | SamePeople | Unbiased
 
 
 class Spec(Node):

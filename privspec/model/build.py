@@ -280,6 +280,7 @@ class _Builder:
             unbiased=options.unbiased,
             family_spans=options.family_spans,
             different=options.different,
+            same=options.same,
             files=self.read_files,
             chosen=self.chosen,
             cost=cost or Fraction(0),

@@ -401,7 +401,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """Inputs of which nobody is in two, as a line says."""
+    """Inputs of which nobody is in two, as a line says, or of which somebody may be in several."""
 
     names: tuple[str, ...]
     span: Span
@@ -447,6 +447,7 @@ class Model:
     unbiased: bool = False
     family_spans: tuple[Span, ...] = ()
     different: tuple[Different, ...] = ()
+    same: tuple[Different, ...] = ()
     files: Mapping[str, Array] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
     computed: tuple[Computed, ...] = ()

@@ -280,6 +280,8 @@ def warn_about_gaps(model: Model, report: Report) -> None:
 def warn_about_people(model: Model, report: Report) -> None:
     """Somebody may be in several inputs, of which each line hides one."""
     for one in together(model):
+        if any({*one.inputs} <= {*said.names} for said in model.same):
+            continue
         *others, last = dict.fromkeys(model.requirements[line].span for line in one.lines)
         listed, sets = ", ".join(one.inputs), [model.block(name).index for name in one.inputs]
         message = (
@@ -287,7 +289,7 @@ def warn_about_people(model: Model, report: Report) -> None:
         )
         hint = f"hide all of it by one line: ({', '.join(one.observer.outputs)}) wrt ({listed})"
         if not any(own and own in sets[:k] for k, own in enumerate(sets)):
-            hint += f"; or, if nobody is in two, write `different people: {listed}` under options"
+            hint += f"; or say under options what is so: `same people: {listed}`, or `different people: {listed}`"
         report.warn("PS0344", last, message, others=tuple((span, "hides one of them") for span in others), help=hint)
 
 

@@ -55,6 +55,7 @@ class Options:
     family_spans: tuple[Span, ...] = ()
     different: tuple[Different, ...] = ()
     unbiased: bool = False
+    same: tuple[Different, ...] = ()
 
 
 def read_options(
@@ -105,13 +106,21 @@ def read_options(
     trust = min(among, key=lambda one: one.name) if len(among) == 1 else EachPart(each)
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)
-    apart = tuple(_different(one, known, report) for one in spec.options if isinstance(one, syntax.DifferentPeople))
+    apart = tuple(_people(one, known, report) for one in spec.options if isinstance(one, syntax.DifferentPeople))
+    same = tuple(_people(one, known, report) for one in spec.options if isinstance(one, syntax.SamePeople))
+    for one in same:
+        both = next((names for other in apart if len(names := {*one.names} & {*other.names}) > 1), None)
+        if both:
+            message = f"{listing(sorted(both))} are said to hold different people as well"
+            report.error("PS0274", one.span, message, help="leave one of the two lines out")
     unbiased = any(isinstance(one, syntax.Unbiased) for one in spec.options)
-    return Options(trust, sites, site_spans, families, family_spans, apart, unbiased)
+    return Options(trust, sites, site_spans, families, family_spans, apart, unbiased, same)
 
 
-def _different(option: syntax.DifferentPeople, blocks: Mapping[str, InputBlock], report: Report) -> Different:
-    """Inputs that hold no person twice: each says whose its data are, and no two of them by one index set."""
+def _people(
+    option: syntax.DifferentPeople | syntax.SamePeople, blocks: Mapping[str, InputBlock], report: Report
+) -> Different:
+    """Inputs that hold no person twice, or may: each says whose its data are, and no two of them by one index set."""
     found = list[InputBlock]()
     for name in option.names:
         own, near = blocks.get(name.id), nearest(name.id, tuple(blocks))
@@ -121,12 +130,12 @@ def _different(option: syntax.DifferentPeople, blocks: Mapping[str, InputBlock],
         elif own.index is None and not own.ids:
             hint = "a table with a column such as `person in id`, or an input of a party, says whose its data are"
             report.error("PS0274", name.span, f"nothing says whose the data of {name.id} are", help=hint)
-        elif same:
+        elif same and (same is own or isinstance(option, syntax.DifferentPeople)):
             report.error("PS0274", name.span, f"{name.id} holds the same people as {same.name}")
         else:
             found.append(own)
     if len(option.names) < 2:
-        report.error("PS0274", option.span, "people differ between two inputs or more", help="name both of them")
+        report.error("PS0274", option.span, "people are compared between two inputs or more", help="name both of them")
     return Different(tuple(one.name for one in found), option.span)
 
 

@@ -103,9 +103,12 @@ def _parts(model: Model) -> Iterator[Assumption]:
 
 
 def _different(model: Model) -> Iterator[Assumption]:
-    """Inputs that are said to be of different people: whoever is in several of them is protected less."""
+    """Inputs that are said to be of different people, or of the same: who is in several is protected less."""
     for one in model.different:
         text = f"Nobody is in two of {listing(one.names)}: whoever is, is protected less."
+        yield _said(text, "asserted by the user", line=model.line(one))
+    for one in model.same:
+        text = f"Somebody may be in all of {listing(one.names)}: the plan states what all lines let through together."
         yield _said(text, "asserted by the user", line=model.line(one))
 
 

@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedInput
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.kernel.measures import BY_WORD, EACH_OUTPUT
+from privspec.kernel.measures import BY_WORD, EACH_OUTPUT, TOTAL_VARIATION
 from privspec.language import grammar
 from privspec.language.automaton import KINDS, STARTS, decode, parse_table
 from privspec.language.build import ACTIONS
@@ -94,7 +94,7 @@ def test_regular_expressions_are_those_of_the_contract() -> None:
     theirs = terminals(Path(__file__).with_name("contract_grammar.txt").read_text("utf-8"))
     assert ours == {k: v for k, v in theirs.items() if k not in {"_NL", "DOC"}} | {"MEASURE": ours["MEASURE"]}
     (measures,) = re.findall(r"\((.*)\)", theirs["MEASURE"])
-    assert {*measures.split("|"), EACH_OUTPUT.word} == {*BY_WORD}
+    assert {*measures.split("|"), EACH_OUTPUT.word, TOTAL_VARIATION.word} == {*BY_WORD}
     assert all(re.fullmatch(ours["MEASURE"].strip("/"), f"-{word}") for word in BY_WORD)
     assert set(re.findall(r"\w+", ours["KIND"].removesuffix("\\b/"))) == KINDS
 

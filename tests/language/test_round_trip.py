@@ -118,7 +118,7 @@ clauses = st.one_of(
     st.builds(s.Distance, name_nodes | small),
     st.builds(s.SeenBy, several(name_nodes)),
 )
-MEASURES = ["DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "per-atom-LDP", "Lipschitz"]
+MEASURES = ["DP", "zCDP", "GDP", "LDP", "RDP", "tv-DP", "metric-DP", "per-atom-LDP", "Lipschitz"]
 requirements = st.builds(s.Requirement, subjects, amounts, st.sampled_from(MEASURES), subjects, several(clauses, 0))
 
 

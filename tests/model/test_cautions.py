@@ -2,6 +2,7 @@
 
 import pytest
 
+from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.core.suggest import alike, disguised, fold
 from privspec.model.build import load_model
@@ -160,6 +161,23 @@ def test_the_same_person_may_be_in_several_inputs(lines: tuple[str, ...], sets: 
     # whoever is a voter is one by both inputs: no line can say otherwise
     offers = ["different people" in (one.help or "") for one in found]
     assert sorted(offers) == sorted(not {"vote", "age"} <= {*one.split()} for one in sets)
+
+
+def test_where_it_is_known_that_people_are_the_same_nothing_is_warned_of() -> None:
+    """What lines let through together stays the same; pairs that a line does not name are still warned of."""
+    plain, said, some = (
+        load_model(Source("t.priv", PEOPLE + options))
+        for options in (
+            "",
+            "options: same people: visits, patients, vote, age\n",
+            "options: same people: visits, vote\n",
+        )
+    )
+    assert together(said) == together(plain)
+    assert [[one.code for one in model.warnings].count("PS0344") for model in (plain, said, some)] == [1, 0, 1]
+    both = "options:\n  same people: visits, patients, vote\n  different people: visits, patients\n"
+    with pytest.raises(SpecError, match="patients and visits are said to hold different people as well"):
+        load_model(Source("t.priv", PEOPLE + both))
 
 
 JOINED = """variables:

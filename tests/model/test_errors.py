@@ -140,6 +140,7 @@ WRONG = [
     (PRIVATE, f"{PRIVATE}\noptions: noise at N", "PS0271", ""),
     (PRIVATE, f"{PRIVATE}\noptions: noise family gauss", "PS0272", "write gaussian"),
     (PRIVATE, f"{PRIVATE}\noptions: different people: x", "PS0274", ""),
+    (PRIVATE, f"{PRIVATE}\noptions: same people: x", "PS0274", ""),
     (PRIVATE, "P is 1-LDP wrt t\noptions: trust curator", "PS0308", "trust nobody"),
     (S, f"{S}\n  V ~ unifrm", "PS0404", "did you mean uniform?"),
     (S, f"{S}\n  V ~ uniform\n  V ~ uniform", "PS0405", ""),
