@@ -427,6 +427,9 @@ def _some(names: syntax.Names, kept: set[str]) -> syntax.Names:
 
 
 def _option(option: syntax.Option, model: Model, kept: set[str]) -> syntax.Option | None:
+    if isinstance(option, syntax.DifferentPeople | syntax.SamePeople):
+        names = tuple(name for name in option.names if name.id in kept)
+        return replace(option, names=names) if len(names) > 1 else None
     if not isinstance(option, syntax.NoiseAt):
         return None if mixed(model) and isinstance(option, syntax.Trust) else option
     sites = tuple(site for site in option.sites if _used(site) & set(model.nodes) <= kept)

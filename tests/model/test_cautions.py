@@ -7,6 +7,7 @@ from privspec.core.spans import Source
 from privspec.core.suggest import alike, disguised, fold
 from privspec.model.build import load_model
 from privspec.model.observers import together
+from privspec.problem.systems import parts_of
 
 SPEC = """variables:
   input x in [0, 1]^64
@@ -178,6 +179,24 @@ def test_where_it_is_known_that_people_are_the_same_nothing_is_warned_of() -> No
     both = "options:\n  same people: visits, patients, vote\n  different people: visits, patients\n"
     with pytest.raises(SpecError, match="patients and visits are said to hold different people as well"):
         load_model(Source("t.priv", PEOPLE + both))
+
+
+def test_parts_say_of_people_what_they_have_inputs_for() -> None:
+    """A count and a median are parts of their own, of which neither has both tables."""
+    text = """variables:
+  input visits in table(person in id, district in {north, south})
+  input patients in table(person in id, age in 0..9)
+  output V
+  output P
+loss: E[ ||V - histogram(visits)||^2 ] + worst[ rank_error(P, median(patients.age)) ]
+privacy:
+  V is 0.5-DP wrt visits, adding or removing one person with at most 2 records
+  P is 0.5-DP wrt patients, adding or removing one person with at most 1 record
+options: KIND people: visits, patients
+"""
+    for kind in ("same", "different"):
+        parts = parts_of(load_model(Source("t.priv", text.replace("KIND", kind))))
+        assert [part.outputs for part in parts] == [("V",), ("P",)]
 
 
 JOINED = """variables:
