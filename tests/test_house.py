@@ -24,10 +24,10 @@ TOKENS = {
     "families": 213_245,
     "functions": 14_621,
     "kernel": 146_003,
-    "language": 28_420,
-    "model": 116_505,
+    "language": 28_468,
+    "model": 116_669,
     "noise": 9_007,
-    "problem": 80_332,
+    "problem": 80_408,
     "solvers": 77_505,
     "top": 26_482,
 }
