@@ -135,7 +135,7 @@ def _upper_product(node: s.Expr, *, first: bool) -> str:
 
 
 def _upper_item(node: s.Expr) -> str:
-    return spell(node) if isinstance(node, s.Number | s.Name) else f"({spell(node)})"
+    return spell(node) if isinstance(node, s.Number | s.Name | s.String) else f"({spell(node)})"
 
 
 def _interval(node: s.Interval) -> str:

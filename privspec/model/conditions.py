@@ -324,7 +324,9 @@ def unread_columns(spec: syntax.Spec, table: str, read: Collection[str]) -> tupl
 def declared_columns(spec: syntax.Spec, table: str) -> tuple[str, ...]:
     """The columns that a spec declares for a table."""
     calls = (call for one in spec.variables if one.target.name == table for call in _tables_in(one.domain))
-    return tuple(one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member))
+    return tuple(
+        one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member | syntax.Keyword)
+    )
 
 
 def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[str]:
