@@ -10,6 +10,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.language import syntax as s
 from privspec.language.parser import parse, parse_expression, parse_statement
+from privspec.language.spelling import spell
 
 
 def codes(text: str) -> list[tuple[str, int]]:
@@ -92,3 +93,17 @@ def test_start_up_needs_no_lark() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("variables", "input v in table(day in 2025-01-01..2025-12-31, kind in {2025-02-01, b})"),
+        ("background", "v.late = v.day >= 2025-07-01"),
+        ("background", "v.grown = v.age - 1 >= 18 * 2"),
+        ("background", "v.group = cut(v.age, [0, 15])"),
+        ("loss", "count(v, day in 2025-01-01..2025-01-31)"),
+    ],
+)
+def test_days_and_comparisons(section, text):
+    assert spell(parse_statement(section, Source("x", text))) == text

@@ -230,17 +230,3 @@ def test_brackets_are_needed(tree):
                 assert parse_expression(Source("x", without)) != tree, (text, without)
             except SpecError:
                 continue
-
-
-@pytest.mark.parametrize(
-    ("section", "text"),
-    [
-        ("variables", "input v in table(day in 2025-01-01..2025-12-31, kind in {2025-02-01, b})"),
-        ("background", "v.late = v.day >= 2025-07-01"),
-        ("background", "v.grown = v.age - 1 >= 18 * 2"),
-        ("background", "v.group = cut(v.age, [0, 15])"),
-        ("loss", "count(v, day in 2025-01-01..2025-01-31)"),
-    ],
-)
-def test_days_and_comparisons(section, text):
-    assert spell(parse_statement(section, Source("x", text))) == text
