@@ -115,6 +115,11 @@ def _column(name: str) -> str:
 # --- domains -----------------------------------------------------------------------------------
 
 
+def _range(node: s.RangeOf) -> str:
+    days = isinstance(node.low, s.String) and isinstance(node.high, s.String)
+    return f"{spell(node.low)}..{spell(node.high) if days else _upper(node.high)}"
+
+
 def _upper(node: s.Expr) -> str:
     """The upper end of a range: signs + - * without brackets, all else in brackets."""
     match node:
@@ -135,7 +140,7 @@ def _upper_product(node: s.Expr, *, first: bool) -> str:
 
 
 def _upper_item(node: s.Expr) -> str:
-    return spell(node) if isinstance(node, s.Number | s.Name | s.String) else f"({spell(node)})"
+    return spell(node) if isinstance(node, s.Number | s.Name) else f"({spell(node)})"
 
 
 def _interval(node: s.Interval) -> str:
@@ -231,7 +236,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Holds: lambda n: f"({spell(n.left)} {n.op} {spell(n.right)})",
     s.Member: lambda n: _column(n.name) + within(n.domain),
     s.Comprehension: lambda n: f"{spell(n.body)} for {n.variable}{within(n.domain)}",
-    s.RangeOf: lambda n: f"{spell(n.low)}..{_upper(n.high)}",
+    s.RangeOf: _range,
     s.Interval: _interval,
     s.RankingOf: lambda n: f"ranking of {spell(n.alternatives)}",
     s.Power: _power,
