@@ -12,7 +12,7 @@ from privspec.core.records import dataclass
 from privspec.explain.drawing import cut, number, tag, text, way
 from privspec.language.syntax import VariableKind
 from privspec.model.domains import Laws, Tables
-from privspec.model.graph import GraphNode, Model, once, value_text
+from privspec.model.graph import GraphNode, Model, condition_words, once, value_text
 from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
@@ -129,7 +129,7 @@ def _components(model: Model) -> Iterator[str]:
     for part in model.components:
         links = ", ".join(f"its {own} is {name} here" for own, name in part.links.items())
         often = f", {part.times} times" if part.times > 1 else ""
-        when = f", if {part.only_if} is not 0" if part.only_if is not None else ""
+        when = f", if {condition_words(part)}" if part.only_if is not None else ""
         yield f"{part.name}: the spec {part.file}{often}{when}" + (f"; {links}" if links else "")
 
 

@@ -201,7 +201,13 @@ def system_fact(
 
 def _each_time(part: Mapping[str, Any]) -> str:
     times = f", {part['times']} times" if part["times"] > 1 else ""
-    return times + (f", if {part['only_if']} is not 0" if part["only_if"] is not None else "")
+    return times + (f", if {_condition(part)}" if part["only_if"] is not None else "")
+
+
+def _condition(part: Mapping[str, Any]) -> str:
+    """As in "first.O > 20"."""
+    sign, limit = part.get("sign", "!="), show(Fraction(str(part.get("limit", 0))))
+    return f"{part['only_if']} is not 0" if (sign, limit) == ("!=", "0") else f"{part['only_if']} {sign} {limit}"
 
 
 def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
@@ -209,7 +215,7 @@ def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
     if part["times"] > 1:
         yield phrase("system.runs.times", names=names, times=part["times"])
     if part["only_if"] is not None:
-        yield phrase("system.runs.only_if", names=names, condition=part["only_if"], zero=0)
+        yield phrase("system.runs.only_if", names=names, condition=_condition(part))
 
 
 def _share(share: Share) -> str:

@@ -56,13 +56,20 @@ Spent = tuple[Measure | None, dict[str, Fraction]]
 class PartOfSystem:
     """The problem of a part, and for each of its obligations the number of the system's that it comes from.
 
-    It is drawn `times` times, and only if what was released as `only_if` is not 0.
+    It is drawn `times` times, and only if what was released as `only_if` is not 0, or is as `sign` and `limit` say.
     """
 
     problem: Any
     lines: tuple[int, ...]
     times: Positive
     only_if: str | None
+    sign: str = "!="
+    limit: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        plain = self.sign == "!=" and not self.limit
+        if self.sign not in ("!=", ">=", ">", "<=", "<") or (self.only_if is None and not plain):
+            raise Refused("has a condition that compares nothing")
 
 
 @frozen

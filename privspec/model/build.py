@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -15,11 +15,12 @@ from privspec.core.diagnostics import Diagnostic, Label, PrivspecError, SpecErro
 from privspec.core.spans import Source, Span
 from privspec.kernel.measures import APPROXIMATE
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import every, names_used, ranged, reached, regular, with_children
 from privspec.model import graph
 from privspec.model.components import Whole, assembled
-from privspec.model.conditions import columns_used, with_listed_values
+from privspec.model.conditions import columns_used, compared_with, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks, trusting
 from privspec.model.domain_rules import as_far_as_readable, read_domain
@@ -376,11 +377,11 @@ class _Builder:
                     self.report.error("PS0424", node.span, message, others=others)
 
     def _runs(
-        self, part: graph.Component, nodes: Mapping[str, graph.GraphNode], computed: Collection[str]
+        self, part: graph.Component, nodes: Mapping[str, graph.GraphNode], computed: graph.Statements
     ) -> graph.Component:
         """How often a part is run, and on what condition."""
         times, condition = part.settings.get("times"), part.settings.get("only_if")
-        count, output = 1, None
+        count, output, sign, limit = 1, None, "!=", Fraction(0)
         if times is not None:
             value = self.report.told(lambda: evaluate(times, self.environment))
             if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= RUNS:
@@ -388,11 +389,20 @@ class _Builder:
             elif value is not None:
                 message = f"a part is run a whole number of times, from 1 to {RUNS}"
                 self.report.error("PS0425", times.span, message)
+        rule = condition
+        if isinstance(condition, syntax.Name) and condition.id in computed:
+            expr, within, _ = computed[condition.id]
+            rule = expr if within is None or spell(within) in ("0..1", "{0, 1}", "[0, 1]") else condition
+        compared = None if rule is None else self.report.told(lambda: compared_with(rule, self.environment))
+        if compared is not None and compared[0].id not in computed:
+            condition, sign, limit = compared
         if isinstance(condition, syntax.Name):
             node = nodes.get(condition.id)
             if condition.id in computed:
-                message = f"{condition.id} is computed from what is released, and a condition is drawn itself"
-                hint = f"draw it: an output in 0..1 without `=`, with a term of the loss, in place of {condition.id}"
+                message = f"{condition.id} is computed from what is released, and compares no single number"
+                hint = (
+                    "compare one released number with a public one: only_if = (first.O > 20), or at_least(first.O, 20)"
+                )
                 self.report.error("PS0425", condition.span, message, help=hint)
             elif node is None or node.kind is not VariableKind.OUTPUT or node.type.shape or not node.type.numeric:
                 message = "a condition is an output that is one number; a part is run if what is released is not 0"
@@ -401,11 +411,16 @@ class _Builder:
                 self.report.error("PS0425", condition.span, f"{condition.id} is an output of {part.name} itself")
             else:
                 output = condition.id
+        elif condition is not None:
+            hint = "as in only_if = (first.O > 20), or only_if = first.O"
+            self.report.error(
+                "PS0425", condition.span, "a condition compares one released number with a public one", help=hint
+            )
         if (count > 1 or output) and "." in part.name:
             self.report.error(
                 "PS0425", part.span, "a part of a part is run once: say times and only_if of the whole part"
             )
-        return replace(part, times=count, only_if=output)
+        return replace(part, times=count, only_if=output, sign=sign, limit=limit)
 
     def _constants(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""

@@ -18,7 +18,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.walk import free_names, regular, with_children
+from privspec.language.walk import free_names, names_used, regular, with_children
 from privspec.model.graph import Component
 from privspec.model.reports import Failure, Report, listing, suggestion
 
@@ -194,10 +194,11 @@ class _Assembler:
         condition = values.get("only_if")
         outputs = {one.name for one in declared.values() if one.what == "output"}
         outputs |= {one.target.name for part in parts.values() for one in part.spec.variables if _what(one) == "output"}
-        if condition is not None and not (isinstance(condition, syntax.Name) and condition.id in outputs):
-            raise Failure(
-                "PS0425", given["only_if"].span, "a condition is the name of an output, as in only_if = first.O"
-            )
+        used = () if condition is None else names_used(condition)
+        shown = next((syntax.Name(one) for one in used if one in outputs), None)
+        if condition is not None and shown is None:
+            text = "a condition is an output, or compares one, as in only_if = first.O, or only_if = (first.O > 20)"
+            raise Failure("PS0425", given["only_if"].span, text)
         self._captured(component, inner, names, declared)
         renamed = _Renamer(names, inner)
         kept: dict[str, list[Any]] = {section: [] for section in SECTIONS}
@@ -216,7 +217,7 @@ class _Assembler:
                 elif isinstance(found, syntax.Variable) and target in values:
                     kept[section].append(replace(found, value=values[target]))
                 else:
-                    kept[section].append(_seen_with(found, condition))
+                    kept[section].append(_seen_with(found, shown))
         options = tuple(renamed.of(option) for option in inner.options)
         stated = next((one for one in options if isinstance(one, syntax.Trust)), None)
         if "trust" in values:

@@ -65,6 +65,29 @@ def holds(node: syntax.Holds | syntax.Condition) -> syntax.Call | syntax.Binary:
     return syntax.Binary("-", syntax.Number(Fraction(1), "1", span=node.span), found, span=node.span)
 
 
+NEGATED = {">=": "<", "<=": ">"}
+
+
+def compared_with(expr: syntax.Expr, environment: Environment) -> tuple[syntax.Name, str, Fraction] | None:
+    """A name that is compared with a public number, `s > 20` or at_least(s, 20); None for anything else."""
+    match expr:
+        case syntax.Holds(op="<" | "<=" | ">" | ">="):
+            return compared_with(holds(expr), environment)
+        case syntax.Binary(op="-", left=syntax.Number(value=one), right=inner) if one == 1:
+            found = compared_with(inner, environment)
+            return None if found is None or found[1] not in NEGATED else (found[0], NEGATED[found[1]], found[2])
+        case syntax.Call(function="at_least", arguments=(syntax.Name() as name, limit)) if (
+            name.id not in environment.values
+        ):
+            sign = ">="
+        case syntax.Call(function="at_least", arguments=(limit, syntax.Name() as name)):
+            sign = "<="
+        case _:
+            return None
+    value = None if isinstance(limit, syntax.NO_EXPRESSION) else evaluate(limit, environment)
+    return (name, sign, value) if isinstance(value, Fraction) else None
+
+
 def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:

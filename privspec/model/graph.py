@@ -379,7 +379,8 @@ class Component:
     `file`: the file that it stands in, or its name in the same file. `links`: the input or index set of the whole that
     each of its own is, those `by_name` because nothing else was passed; `domains`: what it declares for them, by the
     name in the whole; `settings`: what its parameters are given. It is run `times` times, and only if the output
-    `only_if` is released and is not 0. `stated`: whom it trusts, where it says so, in its file or where it is used.
+    `only_if` is released and is not 0, or as `sign` and `limit` say. `stated`: whom it trusts, where it says so, in its
+    file or where it is used.
     """
 
     name: str
@@ -391,12 +392,20 @@ class Component:
     span: Span
     times: int = 1
     only_if: str | None = None
+    sign: str = "!="
+    limit: Fraction = Fraction(0)
     stated: syntax.Trust | None = None
 
     @property
     def plain(self) -> bool:
         """Whether it is run once, whatever is released."""
         return self.times == 1 and self.only_if is None
+
+
+def condition_words(part: Any) -> str:
+    """When a part that has a condition is drawn, as in "first.O > 20"."""
+    zero = part.sign == "!=" and not part.limit
+    return f"{part.only_if} is not 0" if zero else f"{part.only_if} {part.sign} {show(part.limit)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
 from privspec.model.build import build
 from privspec.model.domains import Interval
-from privspec.model.graph import Component, GraphNode, Model, once
+from privspec.model.graph import Component, GraphNode, Model, condition_words, once
 from privspec.model.measures import Chosen, MeasureAt
 from privspec.model.neighbours import GivenTheModel
 from privspec.model.observers import looks
@@ -58,7 +58,7 @@ def words(system: System) -> Iterator[str]:
                 f"{names}: drawn {part.times} times, with independent noise; every line holds of all of them together."
             )
         if part.only_if is not None:
-            yield f"{names}: drawn only if {part.only_if} is not 0; all lines hold as if it always were."
+            yield f"{names}: drawn only if {condition_words(part)}; all lines hold as if it always were."
     for names, block, _ in named:
         yield from (f"{names}: {said}" if len(named) > 1 else said for said in block_words(block))
 
@@ -73,6 +73,8 @@ class Part:
     family: Family
     times: int = 1
     only_if: str | None = None
+    sign: str = "!="
+    limit: Fraction = Fraction(0)
 
 
 def reads(model: Model) -> bool:
@@ -101,7 +103,9 @@ def block_of(model: Model) -> System:
         spell(model.loss),
         tuple(share_range(model, number) for number in chosen_shares(model)),
         tuple(
-            PartOfSystem(_asked(elaborate(part.model), part, model), part.lines, part.times, part.only_if)
+            PartOfSystem(
+                _asked(elaborate(part.model), part, model), part.lines, part.times, part.only_if, part.sign, part.limit
+            )
             for part in found
         ),
     )
@@ -212,7 +216,9 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     )
     drawn = {name: part for part in runs for name in _outputs_of(model, part)}
     return tuple(
-        replace(part, times=run.times, only_if=run.only_if) if (run := drawn.get(part.outputs[0])) else part
+        replace(part, times=run.times, only_if=run.only_if, sign=run.sign, limit=run.limit)
+        if (run := drawn.get(part.outputs[0]))
+        else part
         for part in parts
     )
 

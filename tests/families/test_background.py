@@ -499,3 +499,77 @@ def test_averages_that_do_not_fit(line: str, code: str) -> None:
     with pytest.raises(SpecError) as error:
         Problem(LOAN.replace("LINE", line).replace("FAIR", "")).solve()
     assert code in [one.code for one in error.value.diagnostics]
+
+
+# --- parts that run by what is released -----------------------------------------------------------
+
+STAGES = """components:
+  first = spec(howmany, x = x)
+  second = spec(meanof, x = x, only_if = CONDITION)
+variables:
+  input x in [0, 1]^8
+loss: first.loss + second.loss
+privacy: (first.s, second.O) is 60-DP wrt x, replacing one entry
+
+spec howmany
+variables:
+  input x in [0, 1]^8
+  output s
+  output go in {0, 1} = at_least(s, 4)
+  output twice in 0..20 = 2 * s
+loss: E[ (s - sum(x))^2 ]
+privacy: s is 30-DP wrt x, replacing one entry
+
+spec meanof
+variables:
+  input x in [0, 1]^8
+  output O
+loss: E[ (O - mean(x))^2 ]
+privacy: O is 30-DP wrt x, replacing one entry
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "words", "runs"),
+    [
+        ("first.go", "first.s >= 4", (False, True)),
+        ("(first.s > 4)", "first.s > 4", (False, True)),
+        ("(first.s <= 4)", "first.s <= 4", (True, False)),
+        ("first.s", "first.s is not 0", (True, True)),
+    ],
+)
+def test_a_part_that_runs_by_a_released_number(
+    condition: str, words: str, runs: tuple[bool, bool], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, plan, data = (tmp_path / name for name in ("s.priv", "s.plan.json", "x.csv"))
+    spec.write_text(STAGES.replace("CONDITION", condition), "utf-8")
+    assert run_command_line(["solve", str(spec), "-o", str(plan)]) == 0
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert f"second.O: drawn only if {words};" in capsys.readouterr().out
+    assert run_command_line(["explain", str(plan), "--for", "auditor", "-o", str(tmp_path / "a.md")]) == 0
+    assert "is drawn only if, as released, first.s" in (tmp_path / "a.md").read_text("utf-8")
+    for number, (value, drawn) in enumerate(zip(("0", "1"), runs, strict=True)):  # the sum is about 0, or about 8
+        data.write_text("x\n" + f"{value}\n" * 8, "utf-8")
+        ledger, out = tmp_path / f"l{number}.db", tmp_path / f"out{number}.json"
+        run = ["run", str(plan), "--input", f"x={data}", "--ledger", str(ledger), "--new-ledger", "-o", str(out)]
+        assert run_command_line(run) == 0
+        assert ("second.O" in json.loads(out.read_text("utf-8"))["outputs"]) == drawn
+
+
+def test_another_condition_than_that_of_the_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(json.dumps(solved_text(STAGES.replace("CONDITION", "first.go"))))
+    path = tmp_path / "forged.json"
+    for key, value, claim in (("sign", "<", "problem"), ("sign", "~", ""), ("only_if", "second.O", "")):
+        other = json.loads(json.dumps(document))
+        (one,) = (part for part in other["problem"]["blocks"][0]["parts"] if part["only_if"])
+        one[key] = value
+        path.write_text(json.dumps(resign(other)), "utf-8")
+        assert run_command_line(["verify", str(path)]) != 0
+        assert claim in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("condition", ["first.twice", "(first.s > first.twice)", "(2 > 1)", "second.O"])
+def test_conditions_that_compare_no_released_number(condition: str) -> None:
+    with pytest.raises(SpecError) as error:
+        Problem(STAGES.replace("CONDITION", condition)).solve()
+    assert {one.code for one in error.value.diagnostics} & {"PS0425", "PS0201"}

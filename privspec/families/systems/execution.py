@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from operator import ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +43,11 @@ def _digest_of_part(digest: str, number: int) -> str:
     return f"{digest} part {number + 1}"
 
 
+SIGNS = {"!=": ne, ">=": ge, ">": gt, "<=": le, "<": lt}
+Runs = tuple[int, str | None, str, Fraction]
+"""How often a part is drawn, and what is released that has to compare with a number for it to be drawn."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemMechanism(family.FamilyMechanism):
     """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition.
@@ -50,7 +57,7 @@ class SystemMechanism(family.FamilyMechanism):
 
     parts: tuple[family.Mechanism, ...]
     inputs: tuple[tuple[str, ...], ...]
-    runs: tuple[tuple[int, str | None], ...]
+    runs: tuple[Runs, ...]
     sets: tuple[tuple[str, ...], ...]
 
     @classmethod
@@ -58,7 +65,10 @@ class SystemMechanism(family.FamilyMechanism):
         plans = part_plans(plan)
         read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
         (block,) = plan["problem"]["blocks"]
-        runs = tuple((int(part["times"]), part["only_if"]) for part in block["parts"])
+        runs = tuple(
+            (int(part["times"]), part["only_if"], str(part.get("sign", "!=")), Fraction(str(part.get("limit", 0))))
+            for part in block["parts"]
+        )
         sets = tuple(tuple(dict.fromkeys(str(one["party"]) for one in part["problem"]["data"])) for part in plans)
         return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs, sets)
 
@@ -94,7 +104,7 @@ class SystemMechanism(family.FamilyMechanism):
     @property
     def by_messages(self) -> bool:
         """Whether every part is, and is drawn just once."""
-        return all(part.by_messages for part in self.parts) and set(self.runs) == {(1, None)}
+        return all(part.by_messages for part in self.parts) and {one[:2] for one in self.runs} == {(1, None)}
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """What one party says in all parts of whose inputs it holds some; one key masks all of it.
@@ -174,14 +184,14 @@ class SystemMechanism(family.FamilyMechanism):
         """Those of parts that are drawn once."""
         found: dict[str, NDArray[np.float64]] = {}
         for i, (part, runs) in enumerate(zip(self.parts, self.runs, strict=True)):
-            found |= part.errors(draws, seed + i) if runs == (1, None) else {}
+            found |= part.errors(draws, seed + i) if runs[:2] == (1, None) else {}
         return found
 
     def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None
         found: list[NDArray[np.float64]] = []
-        for part, names, (times, _) in zip(self.parts, self.inputs, self.runs, strict=True):
+        for part, names, (times, *_) in zip(self.parts, self.inputs, self.runs, strict=True):
             own = None if given is None else {name: given[name] for name in names if name in given}
             for _run in range(times):
                 drawn = part.simulate(replace(asked, seed=asked.seed + len(found), base=own))
@@ -252,7 +262,7 @@ class _Secrets(family.Secret):
     """The data of every part, read; how often each is drawn and on what condition, and what each gives."""
 
     parts: tuple[family.Secret, ...]
-    runs: tuple[tuple[int, str | None], ...]
+    runs: tuple[Runs, ...]
     names: tuple[tuple[str, ...], ...]
 
     @property
@@ -260,14 +270,14 @@ class _Secrets(family.Secret):
         return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
     def draw(self, randomness: Randomness) -> family.Drawn:
-        """Parts without a condition first; a part whose condition is 0 is not drawn, and has no entry."""
+        """Parts without a condition first; a part whose condition is not met is not drawn, and has no entry."""
         order = sorted(range(len(self.parts)), key=lambda i: self.runs[i][1] is not None)
         found: dict[str, NDArray[Any]] = {}
         columns: dict[str, tuple[str, ...]] = {}
         released: list[family.Drawn] = []
         for i in order:
-            times, condition = self.runs[i]
-            if condition is not None and not np.any(np.asarray(found[condition], dtype=np.float64)):
+            times, condition, sign, limit = self.runs[i]
+            if condition is not None and not SIGNS[sign](Fraction(float(np.asarray(found[condition]).item())), limit):
                 continue
             drawn = [self.parts[i].draw(randomness) for _ in range(times)]
             for name in drawn[0].outputs:
@@ -281,13 +291,13 @@ class _Secrets(family.Secret):
 
     def longest(self) -> Mapping[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {}
-        for part, (times, _) in zip(self.parts, self.runs, strict=True):
+        for part, (times, *_) in zip(self.parts, self.runs, strict=True):
             found |= {name: _stacked([values] * times) for name, values in part.longest().items()}
         return found
 
     def deviations(self) -> Mapping[str, Cells]:
         found: dict[str, Cells] = {}
-        for part, (times, _) in zip(self.parts, self.runs, strict=True):
+        for part, (times, *_) in zip(self.parts, self.runs, strict=True):
             found |= {name: _stacked([values] * times) for name, values in part.deviations().items()}
         return found
 
