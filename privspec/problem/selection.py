@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
-from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, TOTAL_VARIATION, ZERO_CONCENTRATED
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
@@ -371,7 +371,7 @@ def nearest(numbers: tuple[Fraction, ...], value: Fraction) -> int:
 
 # --- what cannot be computed yet ------------------------------------------------------------------
 
-LINES = (PURE, APPROXIMATE, ZERO_CONCENTRATED, GAUSSIAN, RENYI)
+LINES = (PURE, APPROXIMATE, ZERO_CONCENTRATED, GAUSSIAN, RENYI, TOTAL_VARIATION)
 NAMES = listing([one.name for one in LINES], "or")
 
 

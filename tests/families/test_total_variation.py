@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from math import log
 from statistics import NormalDist
 
 import numpy as np
@@ -134,3 +135,20 @@ def test_beside_a_pure_line_nothing_is_proved_of_what_its_delta_allows() -> None
     bound = both["loss"].get("lower_bound")
     assert bound is None or bound <= alone["loss"]["value"]
     assert TOTAL_VARIATION.condition({"advantage": Fraction(1, 10)}).largest_unbiased() is None
+
+
+def test_a_median_is_drawn_with_chances_of_which_none_changes_by_more() -> None:
+    """Randomised response of epsilon tells two worlds apart by tanh(epsilon / 2): the largest epsilon is used."""
+    text = """variables:
+  input people in table(age in 0..9)
+  output m
+loss: worst[ rank_error(m, median(people.age)) ]
+privacy: m is 0.2-tv-DP wrt people, adding or removing one record
+"""
+    plan = solved_text(text)
+    assert holds(plan)
+    assert float(Fraction(plan["guarantees"][0]["achieved"]["epsilon"])) == pytest.approx(log(1.2 / 0.8), rel=1e-4)
+    forged = json.loads(json.dumps(plan))
+    forged["problem"]["obligations"][0]["measure"]["amounts"][0][1] = "19/100"
+    forged["guarantees"][0]["advantage"] = "0.19"
+    assert "privacy" in {one.name for one in judge(JsonNode(resign(forged), "plan")).failed}
