@@ -27,7 +27,7 @@ TOKENS = {
     "language": 28_502,
     "model": 117_131,
     "noise": 9_007,
-    "problem": 80_441,
+    "problem": 80_443,
     "solvers": 77_505,
     "top": 26_482,
 }
