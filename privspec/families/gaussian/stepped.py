@@ -150,7 +150,10 @@ def _places(problem: Problem) -> Iterator[tuple[Array, Array, str, Verdict]]:
         rule = problem.verdict(Staircase.words, {output.name})
         yield system.target, np.eye(1), f"on {output.name}", rule
         return
-    inputs, rule = on_inputs(problem, Laplace), problem.verdict(Staircase.words, None)
+    rule = problem.verdict(Staircase.words, None)
+    if not rule.admissible:
+        return  # where noise may not enter Laplace noise is compared as well, and is found sooner
+    inputs = on_inputs(problem, Laplace)
     for place in (*(() if inputs is None else (inputs,)), *places(problem, Laplace, None)):
         if len(place.strategy) <= NUMBERS:
             yield place.strategy, place.outputs, place.where, rule
@@ -171,8 +174,7 @@ def _of_numbers(
     plain, points = in_whole_numbers(measured), system.views[0].points
     if several:
         alike = (Fraction(1),) * len(system.views)
-        # where noise may not enter Laplace noise is compared as well, and is found sooner
-        costs = move_costs(problem, measured, outputs != 0, alike) if rule.admissible else None
+        costs = move_costs(problem, measured, outputs != 0, alike)
         if plain is None or costs is None or (costs > 0).sum(axis=1).max() > 1:
             return None
         if epsilon and 0 < delta < LOOSE and not system.lowered.errors.sizes:
