@@ -48,7 +48,7 @@ def atom_of(block: FrequencyBlock) -> Atom:
     return Numbers(tuple(Fraction(block.value(place)) for place in range(block.values)))
 
 
-def _of_records(block: FrequencyBlock, source: Any, circumstances: RunContext) -> Places:
+def _of_records(block: FrequencyBlock, said: Data, source: Any, circumstances: RunContext) -> Places:
     """Of each party the place of the values of its record; the first ones where it has none."""
     parties = (Column(block.party, (), 1, block.count, shared=False, cuts=()),) if block.count > 1 else ()
     size = block.count * block.values
@@ -56,8 +56,10 @@ def _of_records(block: FrequencyBlock, source: Any, circumstances: RunContext) -
         block.source, 0, size, "cells", (block.count,), ZERO, None, None, (*parties, *block.columns), block.count, None
     )
     if not is_frame(source) and not isinstance(source, Path):
-        source = looked_up(source, [column.name for column in held.columns])  # objects, one a record
-    counts = count_cells(Grid(held, Fraction(1), index=block.party), source, circumstances)
+        derived = {one.name: [own.name for own in one.columns] for one in said.derived}
+        names = [name for column in held.columns for name in derived.get(column.name, [column.name])]
+        source = looked_up(source, names)  # objects, one a record
+    counts = count_cells(Grid(held, Fraction(1), index=block.party, derived=said.derived), source, circumstances)
     places = counts.reshape(block.count, block.values).argmax(axis=1)
     return places.astype(np.int64) if block.group is None else (~np.isin(places, block.group)).astype(np.int64)
 
@@ -176,10 +178,10 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     BLOCK = FrequencyBlock
 
     @staticmethod
-    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Places:
+    def content(block: Any, said: Data, data: Mapping[str, Any], circumstances: RunContext) -> Places:
         source = located(block.source, given_for(block.source, data))
         if block.columns:
-            return _of_records(block, source, circumstances)
+            return _of_records(block, said, source, circumstances)
         declared = Declared(block.source, (block.count,), block.party)
         places = read_places(atom_of(block), declared, source, circumstances)
         if block.group is None:
