@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 HISTOGRAM_LIMIT = 2**12
 """Values of an entry that are counted one by one."""
+SHOWN = 2**8
+"""Values together up to which a suggestion lists columns for them."""
 HISTOGRAM_OF_PARTIES = 10**6
 """Values of the word of each party that are counted one by one."""
 ENTRIES_LIMIT = 2**26
@@ -265,6 +267,13 @@ def _table(arguments: Arguments, name: str) -> domains.Tables:
         hint = "a table is declared as in `input people in table(age in 0..120, sex in {F, M})`"
         if name in ("histogram", "count") and len(arguments[0].type.shape) < 2:
             hint += "; how many parties hold each value of `word[p] in {a, b, c}` is histogram(word), without an index"
+        elif (
+            name == "histogram"
+            and isinstance(each := arguments[0].domain, domains.Power)
+            and 0 < (each.size or 0) <= SHOWN
+        ):
+            held = ", ".join(f"v{i + 1} in {each.base.describe()}" for i in range(prod(each.exponents)))
+            hint = f"values that count together are columns of one record: `input row[p] in table({held})^1`"
         raise FunctionError(message, 0, help=hint, code="PS0208")
     return element
 

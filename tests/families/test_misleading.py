@@ -93,6 +93,14 @@ variables:
 loss: E[ (gap - (mean(people.pay, sex = M) - mean(people.pay, sex = F)))^2 ]
 privacy: gap is 1-DP wrt people, replacing one record
 """
+BITS = """\
+parties: voter in 1..60
+variables:
+  input a[voter] in {0, 1}^3
+  output O
+loss: E[ ||O - histogram(a)||^2 ]
+privacy: O is 1-LDP wrt a
+"""
 PARITY = """\
 variables:
   input x in [0, 1]
@@ -127,6 +135,14 @@ fairness: w is independent of sex, up to 0.1
                 ("gap is 1-DP", "(m, w) is 1-DP"),
             ],
             id="a gap of means",
+        ),
+        pytest.param(
+            BITS,
+            {},
+            "histogram takes a table, and this is a 60 x 3 matrix",
+            "`input row[p] in table(v1 in {0, 1}, v2 in {0, 1}, v3 in {0, 1})^1`",
+            [("{0, 1}^3", "table(v1 in {0, 1}, v2 in {0, 1}, v3 in {0, 1})^1")],
+            id="a histogram of bits",
         ),
         pytest.param(
             PARITY,
