@@ -22,7 +22,7 @@ TOKENS = {
     "execute": 75_104,
     "explain": 79_814,
     "families": 213_375,
-    "functions": 14_621,
+    "functions": 14_684,
     "kernel": 146_067,
     "language": 28_502,
     "model": 117_131,
