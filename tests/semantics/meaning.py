@@ -30,6 +30,7 @@ Mixture = list[tuple[Fraction, Law]]
 MOST_RECORDS = 2
 """How many records a table has at most, where their number is secret."""
 FAR = 10**6
+COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, ">=": operator.ge, ">": operator.gt}
 ZERO = Fraction(0)
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -133,6 +134,46 @@ class Meaning:
         table = isinstance(base, syntax.Call) and base.function == "table"
         return [(item.name, item.domain) for item in base.arguments] if table else []
 
+    def column(self, table: str, name: str, record: Any) -> Any:
+        """What a record has in a column, which it holds or which follows from what it holds."""
+        names = [column for column, _ in self.columns(self.variables[table].domain)]
+        if name in names:
+            return record[names.index(name)]
+        expr = self.follows(table, name)
+        if isinstance(expr, syntax.Condition):
+            left, right = (self.value(side, {table: record}) for side in (expr.left, expr.right))
+            return "yes" if COMPARED[expr.op](left, right) else "no"
+        if isinstance(expr, syntax.Call) and expr.function == "cut":
+            value, points = (self.value(one, {table: record}) for one in expr.arguments)
+            base = self.variables[table].domain
+            each = self.values(base.base if isinstance(base, syntax.Power) else base)
+            most = max(self.value(expr.arguments[0], {table: other}) for other in each)
+            # the place of its label; a last number that closes the range begins no class
+            return Fraction(sum(value >= point for point in points if point < most or points[-1] > most))
+        return self.value(expr, {table: record})
+
+    def follows(self, table: str, name: str) -> Any:
+        left = syntax.Attribute(syntax.Name(table), name)
+        return next(line.right for line in self.spec.background if line.left == left)
+
+    def order(self, table: str) -> list[str]:
+        """The columns of a table, those that follow from others last."""
+        lefts = [line.left for line in self.spec.background if isinstance(line.left, syntax.Attribute)]
+        own = [name for name, _ in self.columns(self.variables[table].domain)]
+        return own + [left.name for left in lefts if left.base == syntax.Name(table)]
+
+    def listed(self, table: str, name: str) -> list[Any]:
+        """The values of a column in order, those that no record has among them where they are whole numbers."""
+        domain = self.variables[table].domain
+        known = dict(self.columns(domain))
+        if name in known:
+            return self.values(known[name])
+        base = domain.base if isinstance(domain, syntax.Power) else domain
+        found = {self.column(table, name, record) for record in self.values(base)}
+        if isinstance(self.follows(table, name), syntax.Condition):
+            return ["no", "yes"]
+        return [Fraction(k) for k in range(int(min(found)), int(max(found)) + 1)]
+
     def held(self, name: str, adding: bool) -> list[Any]:
         """Every value of an input; where units come and go, also those that lack some."""
         domain, party, absent = self.variables[name].domain, self.party(name), [None] * adding
@@ -187,6 +228,8 @@ class Meaning:
                 return times(self.value(expr.left, at), self.value(expr.right, at))
             case syntax.Binary(op=op):
                 return entrywise(ARITHMETIC[op], self.value(expr.left, at), self.value(expr.right, at))
+            case syntax.Attribute(base=syntax.Name(id=table), name=name):
+                return self.column(table, name, at[table])
             case syntax.Index(base=base, indices=indices):
                 return self.entries(base, indices, at)
             case syntax.Slice(base=base, places=places):
@@ -269,6 +312,14 @@ class Meaning:
     def call(self, expr: syntax.Call, at: World) -> Any:
         """The library, as far as specs of tests use it; a winner that is drawn is a law."""
         rule, first = expr.function, expr.arguments[0]
+        if rule == "sum" and isinstance(first, syntax.Attribute):
+            return sum((self.column(first.base.id, first.name, record) for record in at[first.base.id]), ZERO)
+        if rule == "histogram" and len(expr.arguments) > 1:
+            names = sorted((item.id for item in expr.arguments[1].value.items), key=self.order(first.id).index)
+            rows = [tuple(self.column(first.id, name, record) for name in names) for record in at[first.id]]
+            return tuple(
+                Fraction(rows.count(cell)) for cell in product(*(self.listed(first.id, name) for name in names))
+            )
         if rule == "histogram" and not self.columns(self.variables[first.id].domain):
             domain, held = self.variables[first.id].domain, self.named(first.id, at)
             each = self.values(domain.base if isinstance(domain, syntax.Power) else domain)

@@ -131,11 +131,17 @@ def fairness(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
     return f"{what} is independent of {of}{given}{dice.choice(['', ', up to 0.25', ', up to 0.5'])}"
 
 
+COLUMNS = ("{0}.c = {0}.a >= 2", "{0}.d = cut({0}.a, [2, 3])", "{0}.e = 2 * {0}.a - 1")
+"""Columns that follow from others."""
+
+
 def linear(dice: Random) -> str:
     """A spec whose mechanisms are linear answers and noise."""
     inputs, kinds, values = [], {}, []
     for name in dice.choice([["x"], ["x", "w"]]):
-        kind = kinds[name] = dice.choice(["box", "box", "matrix", "l1", "l2", "table", "party", "people", "words"])
+        kind = kinds[name] = dice.choice(
+            ["box", "box", "matrix", "l1", "l2", "table", "follows", "party", "people", "words"]
+        )
         low, high = dice.choice([("0", "1"), ("-1", "2"), ("1", "3"), ("-0.5", "0.5")])
         domains = {"box": f"[{low}, {high}]^{dice.randint(2, 3)}", "matrix": f"[{low}, {high}]^(2, 2)"}
         domains |= {
@@ -145,9 +151,12 @@ def linear(dice: Random) -> str:
             "people": f"[{low}, {high}]^2",
         }
         domains |= {"words": "{u, v, z}", "table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
+        domains |= {"follows": f"table(a in 1..3, b in {{u, v}}){dice.choice(['', '^2'])}"}
         inputs.append(f"  input {name}{'[voter]' * (kind in ('party', 'people', 'words'))} in {domains[kind]}")
         plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})"]
         sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * histogram({0})"]}
+        sums["follows"] = ["histogram({0}, by = {{" + by + "}})" for by in ("c", "c, b", "d", "a, c", "e")]
+        sums["follows"] += ["sum({0}.e)", "2 * sum({0}.e)"]
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
         sums["words"] = ["histogram({0})", "2 * histogram({0})", "histogram({0})[2]", "[1, 0, 2] @ histogram({0})"]
         sums["people"] = [f"{rule}({part} for voter)" for rule in ("sum", "mean") for part in PARTS]
@@ -162,7 +171,9 @@ def linear(dice: Random) -> str:
     made = [name for name in kinds if any(f"{one}{name}[2" in value for one in "dm" for value in values)]
     lines += [f"  intermediate {one}{name}" for name in made for one in "dm"]
     lines += [f"  intermediate y{i}" for i in places] + [f"  output O{i}" for i in places]
-    lines += ["background:", *(f"  z{name}[voter] = 2 * {name}[voter] + voter" for name in parts)]
+    tables = [name for name, kind in kinds.items() if kind == "follows"]
+    lines += ["background:", *(f"  {one.format(name)}" for name in tables for one in COLUMNS)]
+    lines += [*(f"  z{name}[voter] = 2 * {name}[voter] + voter" for name in parts)]
     for name in made:
         lines += [f"  d{name}[i] = {name}[i] - {name}[i - 1] for i in 2..2"]
         lines += [f"  m{name}[i, j] = {name}[j] * (i - 1) for i in 2..3, j in 1..2"]

@@ -251,15 +251,17 @@ def eye(size: int) -> list[list[Fraction]]:
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
     found: list[Fraction] = []
     for held in block.held:
-        columns, read = meaning.columns(meaning.variables[held.name].domain), {one.name for one in held.columns}
+        columns, read = meaning.columns(meaning.variables[held.name].domain), [one.name for one in held.columns]
         if held.cells and not columns:
             values = meaning.values(meaning.variables[held.name].domain)
             found += [Fraction(world[held.name].count(value)) for value in values]
             continue
-        places = [i for i, (name, _) in enumerate(columns) if name in read]
-        cells = product(*(meaning.values(columns[i][1]) for i in places))
-        rows = [tuple(record[i] for i in places) for record in world[held.name]] if columns else []
-        found += [Fraction(rows.count(cell)) for cell in cells] if columns else flat(meaning.named(held.name, world))
+        if not columns:
+            found += flat(meaning.named(held.name, world))
+            continue
+        cells = product(*(meaning.listed(held.name, name) for name in read))
+        rows = [tuple(meaning.column(held.name, name, record) for name in read) for record in world[held.name]]
+        found += [Fraction(rows.count(cell)) for cell in cells]
     return found
 
 
