@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_684,
     "kernel": 146_067,
     "language": 28_502,
-    "model": 117_131,
+    "model": 117_154,
     "noise": 9_007,
     "problem": 80_443,
     "solvers": 77_505,

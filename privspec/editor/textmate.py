@@ -57,7 +57,8 @@ def words_of(grammar: str) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
                     reached.add(name)
                     queue.append(name)
         found = {literal.get(name[1:], "") for name in reached if name.startswith("'")}
-        words[start] = frozenset(word for word in found if word.isalpha())
+        # an article alone is more often a name
+        words[start] = frozenset(word for word in found if word.isalpha() and len(word) > 1)
     return patterns, words
 
 

@@ -84,8 +84,8 @@ def order_matters(model: Model, name: str) -> bool:
     people = [one for line in model.fairness if not isinstance(line, Requirement) for one in line.people]
     if name in people:
         return True
-    index = model.nodes[name].index
-    if index is not None and any(node.index == index for node in model.inputs if node.name != name):
+    index, named = model.nodes[name].index, {one for line in model.requirements for one in line.wrt}
+    if index is not None and name in named and any(model.nodes[one].index == index for one in named - {name}):
         return True  # what one person has in two inputs is told apart from what another has in the second
     if any(chain.subject == name for chain in model.chains):
         return True
