@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 75_104,
     "explain": 79_814,
-    "families": 213_375,
+    "families": 213_456,
     "functions": 14_684,
     "kernel": 146_067,
     "language": 28_502,

@@ -165,7 +165,7 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
             return family_conflict(problem)
         _refuse(model)
     chosen = possible[0]
-    if pulling and problem.block.biased:
+    if pulling and not model.accuracy and (problem.block.biased or problem.settings.alternatives):
         from privspec.families.gaussian.pulled import RIGHT, pulled_candidates  # few losses are those at the worst data
 
         for one in pulled_candidates(problem, chosen):

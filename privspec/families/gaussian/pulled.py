@@ -31,8 +31,11 @@ WORTHWHILE = 0.99
 LARGEST = 2**20
 """Numbers of the map from the noise to the outputs up to which each output has a factor of its own."""
 BY_LAW = "with what the model of the data says"
+COMPARED = 2**12
+"""Numbers of the inputs up to which the middle is told of where it is not allowed."""
 PULLED = "pulled towards the middle"
 CONSTANT = "the middle, whatever the data"
+WRONG = "wrong on average, which E[...] does not allow: worst[...] takes it, or better, where it loses less"
 RIGHT = "more loss: averages are what is asked for"
 
 
@@ -73,11 +76,19 @@ def _reach(errors: Array, sets: list[HeldSet]) -> Array:
 
 
 def pulled_candidates(problem: Problem, best: Candidate) -> Iterator[Candidate]:
-    """The answers of a candidate pulled to the middle, and the middle itself; under a law the best that are affine."""
-    model, middle = problem.model, middle_of(problem)
+    """The answers of a candidate pulled to the middle, and the middle itself; under a law the best that are affine.
+
+    Where averages must be right the middle is only told of, if it loses less at the worst data.
+    """
+    model, block = problem.model, problem.block
+    told = block.biased or problem.system.inputs_count <= COMPARED
+    middle = middle_of(problem) if told and best.mechanism is not None else None
     if best.mechanism is None or middle is None:
         return
-    block = problem.block
+    if not block.biased:
+        if middle.loss < best.loss and not model.unbiased:
+            yield Candidate(CONSTANT, "constant", middle.loss, WRONG, False)
+        return
     if block.law is not None:
         found = _by_law(problem, best, best.mechanism)
         if model.noise_at is None and found is not None and found.loss <= WORTHWHILE * best.loss:
