@@ -248,6 +248,16 @@ def test_the_middle_stands_beside_every_plan() -> None:
     assert solved("totals").loss.value < min(beside.values())
 
 
+def test_where_averages_must_be_right_the_middle_is_told_of_if_it_loses_less() -> None:
+    strict = ONE.replace("worst[", "E[").replace("1-GDP", "0.5-GDP")
+    (told,) = [a for a in Problem(strict).solve().document["alternatives"] if a["name"].startswith("the middle")]
+    assert (told["loss"], told["admissible"]) == (0.25, False)
+    assert "worst[...]" in told["reason"]
+    for text in (strict.replace("0.5-GDP", "5-GDP"), strict + "options: unbiased\n"):
+        plan = Problem(text).solve()
+        assert not any(a["name"].startswith("the middle") for a in plan.document["alternatives"])
+
+
 def test_sizes_of_errors_are_those_of_the_middle_where_noise_is_larger() -> None:
     assert solved("sizes").loss.value == pytest.approx(0.5 + 5, rel=1e-9)
 
