@@ -87,6 +87,7 @@ def grammar() -> dict[str, Any]:
         _rule("support.type.measure", rf"[-‐‑]({PATTERN})\b"),
         _rule("keyword.operator.average", patterns["OVER"]),
         _rule("keyword.other.wrt", rf"\b(?:{patterns['WRT']})"),
+        _rule("constant.numeric", rf"(?<![\w.]){patterns['DAY']}|(?<=\.\.){patterns['DAY']}"),
         _rule("constant.numeric", rf"(?<![\w.]){patterns['NUMBER']}|(?<=\.\.){patterns['NUMBER']}"),
         _rule("support.function", rf"(?<![\w.])(?:{calls})(?=[ \t]*\()"),
         _rule("constant.language", rf"(?<![\w.])(?:{_any(RESERVED - {'E', 'worst', 'spec'})}|ℝ)(?!\w)"),

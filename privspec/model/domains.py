@@ -456,6 +456,9 @@ class FiniteSet(Domain):
         return (number if number is not None else value) in self.items
 
     def describe(self) -> str:
+        days = days_of(self)
+        if days and len(days) > 1 and (days[-1] - days[0]).days == len(days) - 1 and sorted(set(days)) == days:
+            return f"{days[0]}..{days[-1]}"
         return "{" + ", ".join(show(item) for item in self.items) + "}"
 
     def _elements(self) -> Iterator[Any]:

@@ -78,7 +78,8 @@ def data_words(data: Data, problem: Problem) -> str:
         ((said, form),) = under
         held = said if form == "linear" else held
     kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
-    return f"Input {data.name} is in `{data.domain}`; {held}.{kept}"
+    follows = "".join(f" {one.words()}" for one in data.derived)
+    return f"Input {data.name} is in `{data.domain}`; {held}.{follows}{kept}"
 
 
 def kept_words(kept: ContributionBound) -> str:

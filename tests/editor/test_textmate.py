@@ -22,6 +22,7 @@ TOP = Path(__file__).parents[2]
 GRAMMAR = json.loads(shipped())
 SCOPES = {
     "NUMBER": "constant.numeric",
+    "DAY": "constant.numeric",
     "STRING": "string.quoted.double",
     "KIND": "storage.type",
     "MEASURE": "support.type.measure",
