@@ -25,9 +25,9 @@ TOKENS = {
     "functions": 14_684,
     "kernel": 146_067,
     "language": 28_502,
-    "model": 117_154,
+    "model": 117_204,
     "noise": 9_007,
-    "problem": 80_443,
+    "problem": 80_457,
     "solvers": 77_505,
     "top": 26_482,
 }

@@ -132,7 +132,7 @@ def test_parameters_are_values_and_bare_words_are_not() -> None:
         ("count(people, sex in 1..2)", "PS0206", "words"),
         ("count(people, sex = 3)", "PS0206", "words"),
         ("mean(people.age)", "PS0530", "beside others"),
-        ("2 * mean(people.age)", "PS0501", "squared errors only"),
+        ("2 * mean(people.age)", "PS0501", "an output of its own"),
         ("mean(people.sex)", "PS0206", "words"),
         ("mean(people.age, sex = G)", "PS0530", "beside others"),
         ("sum(people.age + people.sex)", "PS0206", "no numbers"),
