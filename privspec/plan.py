@@ -205,7 +205,7 @@ def _unread(model: Model) -> str | None:
 
 
 FORMAT_NAME = "privspec-plan"
-FORMAT_MAJOR = 2
+FORMAT_MAJOR = 3
 PLAN_BYTES = 2**31
 """Largest plan file that is read."""
 REMEMBERED = 64
@@ -289,7 +289,7 @@ class Plan:
     @cached_property
     def stated(self) -> Stated:
         """What the plan states, in types."""
-        return Stated.read(self.document)
+        return Stated.of(self.document)
 
     @property
     def name(self) -> str:

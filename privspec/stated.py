@@ -17,7 +17,6 @@ from privspec.core.records import MISSING, dataclass, field, fields, replace
 from privspec.kernel.core.problem import executed, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
-from privspec.registry import block_of
 
 T = TypeVar("T", bound="Part")
 
@@ -299,70 +298,6 @@ class Site(Part):
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-class Ball(Part):
-    """Where runs of so many numbers lie."""
-
-    radius: str
-    dimension: int
-    norm: str
-
-
-class Place(Part):
-    """Where an input or output stands among the numbers of all of them, and the limits of an input."""
-
-    name: str
-    start: int
-    stop: int
-    shape: tuple[int, ...] = ()
-    layout: str = "entries"
-    columns: tuple[Named, ...] = ()
-    ball: Ball | None = None
-    lower: tuple[str, ...] | None = None
-    upper: tuple[str, ...] | None = None
-
-
-class Noise(Part):
-    """The law of the noise on the answers of the strategy."""
-
-    shape: str = "unknown"
-    standard_deviation: Fraction = Fraction(1)
-    scale: tuple[Fraction, ...] = ()
-    variance: Fraction = Fraction(0)
-    parties: int = 1
-    honest: int = 1
-    blocks: tuple[tuple[tuple[Fraction, ...], ...], ...] = ()
-
-
-class Matrix(Part):
-    """A matrix by its size, or the whole of it, and what it computes."""
-
-    shape: tuple[int, ...] = ()
-    of: str = ""
-    matrix: Any = None
-
-
-class Executed(Part):
-    """What `run` executes of additive noise."""
-
-    inputs: tuple[Place, ...] = ()
-    outputs: tuple[Place, ...] = ()
-    strategy: Matrix | None = None
-    noise: Noise = Noise()
-    reconstruction: Matrix = Matrix()
-    grid: str = ""
-    output_grid: str = ""
-    rounding: str = "strategy"
-
-
-class Rounds(Part):
-    """Several votes on one budget: how many, what each spends, how many fit."""
-
-    count: int
-    each: Fraction
-    budget: Fraction | None = None
-    fit: int | None = None
-
-
 class Share(Part):
     """What a part of a system spends of a line: a measure and its amounts by name."""
 
@@ -387,42 +322,13 @@ class Pulled(Part):
 
 
 class Mechanism(Part):
-    """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
+    """What is drawn, as far as pages read it whatever its family is."""
 
     family: str = "unknown"
     sites: tuple[Site, ...] = ()
     output_covariance: Any = None
     pulled: Pulled | None = None
-    route: str = ""
-    where: str = ""
-    finish_first: bool = False
-
-    of: tuple[str, ...] = ()
-    releases: tuple[str, ...] = ()
-    counted: tuple[str, ...] = ()
-    inputs: tuple[Any, ...] = ()
-    outputs: tuple[Any, ...] = ()
-    probabilities: tuple[tuple[str, ...], ...] = ()
-    prior: tuple[str, ...] | None = None
     scalars: Mapping[str, str] = field(default_factory=dict)
-    laws: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
-
-    input: str = ""
-    party: str = "voter"
-    voters: int | None = None
-    ballots: str = "first choice"
-    points: str = "first choice"
-    alternatives: tuple[Any, ...] = ()
-    output: str = ""
-
-    grid: str = ""
-    output_grid: str = ""
-
-    dummy_votes: Fraction | None = None
-    base: Fraction | None = None
-    ratio: Fraction | None = None
-    rounds: Rounds | None = None
-
     components: Mapping[str, Shares] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)
 
@@ -554,7 +460,6 @@ class Stated(Part):
     reason: str = ""
     relaxations: tuple[Line, ...] = ()
     claims: Mapping[str, Any] = field(default_factory=dict)
-    run: Executed = Executed()
     design: DesignPart | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
 
@@ -572,12 +477,8 @@ class Stated(Part):
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> Stated:
-        """What a plan states, with inputs and outputs laid out as they are executed.
+        """What a plan states.
 
         Raises: KeyError, TypeError, ValueError if it is not of that form.
         """
-        run = (plan.get("mechanism") or {}).get("executed") or {}
-        if "strategy" in run and "outputs" not in run:
-            block = block_of(plan)
-            run = {**run, "inputs": block["held"], "outputs": block["released"]}
-        return cls.read({**plan, "run": run, "document": plan})
+        return cls.read({**plan, "document": plan})

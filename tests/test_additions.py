@@ -155,7 +155,7 @@ def patched(top: Path, patches: Mapping[str, tuple[tuple[str, str], ...]]) -> Pa
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(TOP / "privspec", top / "privspec", ignore=ignored)
     for part in ("solvers", "specs"):
-        shutil.copytree(TOP / part, top / "privspec" / part, ignore=ignored)
+        shutil.copytree(TOP / part, top / "privspec" / part, ignore=ignored, dirs_exist_ok=True)
     for name, edits in patches.items():
         text = (top / name).read_text("utf-8") if (top / name).exists() else ""
         for old, new in edits:
@@ -225,7 +225,7 @@ def test_no_module_of_the_kernel_but_its_home_names_a_law_of_noise() -> None:
     """Noise of statistics, tables and streams has names in common with these; and a law may rest on another's note."""
     kernel = TOP / "privspec" / "kernel"
     known = tuple(by_shape().values())
-    homes = {name: law for law in known for name in (law.shape, law.family, *law.words)}
+    homes = {name: law for law in known for name in (law.FORM, law.family, *law.words)}
     shared = {"gaussian", "laplace", "geometric", "knorm", "knorm-l2"}
     found = {}
     for path in kernel.rglob("*.py"):
@@ -400,7 +400,7 @@ from flint import arb, ctx
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end
 from privspec.kernel.laws.laplace import Scaled
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import WORDS_OF, NoisyView
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -408,15 +408,11 @@ from privspec.kernel.strategies.dense import Scaling
 class Logistic(Scaled):
     """Density ~ e^(-x / scale) / (1 + e^(-x / scale))^2, independent for each answer."""
 
-    family = shape = "logistic"
+    family = FORM = "logistic"
     words, in_steps = WORDS_OF["logistic"], ()
     title = "logistic noise"
     notes = ("logistic",)
     entry = "scale"
-
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        return cls(stated.sizes())
 
     @classmethod
     def variance(cls, scale: Fraction, grid: Fraction) -> Fraction:
@@ -522,7 +518,7 @@ plan = load(str(folder / "noisy.priv")).solve()
 plan.write(str(folder / "noisy.json"))
 text = plan.to_json()
 mechanism = plan.document["mechanism"]
-(scale, *_) = stated = mechanism["executed"]["noise"]["scale"]
+(scale, *_) = stated = mechanism["executed"]["noise"]["scales"]
 forged = text.replace(json.dumps(stated[0]), json.dumps(str(Fraction(scale) * Fraction(9, 10))))
 beyond = lambda t: 1 / (1 + exp(t)) if t > 0 else exp(-t) / (1 + exp(-t))
 

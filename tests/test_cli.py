@@ -35,7 +35,7 @@ from privspec.kernel.writing import plan_digest
 from privspec.manual import copy_template, list_templates, template_text
 from privspec.model.values import show
 from privspec.plan import Plan
-from tests.plans import keep, small_text
+from tests.plans import dense, keep, small_text
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
@@ -116,7 +116,7 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path = folder / f"{block['source']}.csv"
         path.write_text("\n".join([block["source"], *dice.choice(block["states"], 100)]) + "\n", "utf-8")
         return ["--input", f"{block['source']}={path}"]
-    if "releases" in plan["mechanism"]:
+    if "probabilities" in plan["mechanism"]:
         return people_for(plan, folder)
     if block["form"] in ("points", "cells"):
         size = block.get("size", 1)
@@ -150,7 +150,7 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path = folder / f"{block['source']}.csv"
         path.write_text("\n".join(",".join(row) for row in ([name for name, _ in drawn], *rows)) + "\n", "utf-8")
         return ["--input", f"{block['source']}={path}"]
-    if "alternatives" in plan["mechanism"]:
+    if plan["problem"]["blocks"][0]["form"] == "votes":
         return ballots_for(plan, folder)
     for entry in block.get("block", block)["held"]:  # of a priced block, what it is a price of
         path = folder / f"{entry['name']}.csv"
@@ -227,16 +227,16 @@ def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
 
 def ballots_for(plan: dict[str, Any], folder: Path) -> list[str]:
     """As many ballots as the spec has voters: words, or rankings with the best first."""
-    mechanism, dice = plan["mechanism"], np.random.default_rng(3)
-    size = Plan.of(plan).model().parties[mechanism["party"]].size
-    ranked = mechanism["ballots"] != "first choice"
-    orders = [list(dice.permutation(mechanism["alternatives"])) for _ in range(20)]
+    block, dice = plan["problem"]["blocks"][0], np.random.default_rng(3)
+    size = Plan.of(plan).model().parties[block["party"]].size
+    ranked = block["ballots"]["kind"] != "first choice"
+    orders = [list(dice.permutation(block["ballots"]["alternatives"])) for _ in range(20)]
     rows = [" ".join(order) if ranked else order[0] for order in orders]
     counts = [size - 19, *[1] * 19]
     path = folder / "ballots.csv"
     head = f"{'ranking' if ranked else 'choice'},count"
     path.write_text("\n".join([head, *(f"{row},{n}" for row, n in zip(rows, counts, strict=True))]) + "\n", "utf-8")
-    return ["--input", f"{mechanism['input']}={path}"]
+    return ["--input", f"{block['source']}={path}"]
 
 
 def one_of(dice: np.random.Generator, attribute: dict[str, Any]) -> Any:
@@ -632,7 +632,7 @@ def test_exit_7_a_plan_that_was_changed(call: Call, small: Path, tmp_path: Path)
     refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")
     refused(call("explain", "changed.json"), 7, "PS0910")
     # even where the digest is made to fit
-    changed["mechanism"]["executed"]["strategy"]["rows"][0] *= 2
+    dense(changed)["rows"][0] *= 2
     path.write_text(json.dumps({**changed, "digest": plan_digest(changed)}), "utf-8")
     refused(call("verify", "changed.json", "--quiet"), 7, "PS0910")
     refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")

@@ -39,7 +39,7 @@ def plan() -> Plan:
 def forged(plan: Plan) -> dict[str, Any]:
     """The plan with a hundredth of its noise, under a digest that fits."""
     document = copy.deepcopy(dict(plan.document))
-    document["mechanism"]["executed"]["noise"]["standard_deviation"] = "1/100"
+    document["mechanism"]["executed"]["noise"]["scale"] = "1/100"
     document["digest"] = plan_digest(document)
     return document
 
@@ -117,7 +117,7 @@ def test_a_document_changed_after_it_was_verified_is_another_one(plan: Plan, tmp
     open_to_change = Plan(document)
     assert open_to_change.verify().ok
     open_to_change.run(DATA, ledger=tmp_path / "first.db", new_ledger=True)
-    document["mechanism"]["executed"]["noise"]["standard_deviation"] = "1/100"
+    document["mechanism"]["executed"]["noise"]["scale"] = "1/100"
     for digest in (document["digest"], plan_digest(document)):
         document["digest"] = digest
         with pytest.raises(VerificationError, match="PS0910"):
@@ -133,11 +133,11 @@ def test_a_document_changed_while_it_runs_does_not_matter(plan: Plan, tmp_path: 
         """Data whose reading changes the plan."""
 
         def __getitem__(self, name: str) -> Any:
-            executed["standard_deviation"] = "0"
+            executed["scale"] = "0"
             return super().__getitem__(name)
 
     release = Plan(document).run(Changing(DATA), ledger=tmp_path / "l.db", new_ledger=True)
-    assert executed["standard_deviation"] == "0" and release.plan_sha256 == plan.digest
+    assert executed["scale"] == "0" and release.plan_sha256 == plan.digest
     assert (release.outputs["O"] != DATA["x"]).all()
 
 

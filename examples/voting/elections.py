@@ -89,15 +89,16 @@ def held(election: Election, ballots: Path, out: Path) -> Outcome:
         release = plan.run({election.input: ballots}, ledger=ledger, new_ledger=True)
     seconds = time.perf_counter() - started
     mechanism = plan.document["mechanism"]
-    alternatives = tuple(mechanism["alternatives"])
+    (block,) = plan.document["problem"]["blocks"]
+    alternatives = tuple(block["ballots"]["alternatives"])
     form = Form.of_block(plan.model().block(election.input))
     assert form is not None
     read = read_ballots(form, ballots)
-    points = _POINTS[mechanism["points"]](alternatives)
+    points = _POINTS[block["ballots"]["counted"]](alternatives)
     scores = total_points(points, read)
     return Outcome(
         plan,
-        str(release.outputs[mechanism["output"]]),
+        str(release.outputs[block["output"]]),
         alternatives,
         total_points(FirstChoice(alternatives), read),
         Lottery(DUMMY_VOTES).law(scores),

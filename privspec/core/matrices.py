@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import lcm, prod
@@ -103,43 +102,6 @@ class DyadicMatrix:
     def to_float(self) -> NDArray[np.float64]:
         """The nearest doubles."""
         return np.ldexp(self.integers.astype(np.float64), -self.exponent)
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a plan: whole numbers in order when few or long, else base64 of little-endian int64."""
-        head: dict[str, Any] = {"shape": list(self.shape), "unit": f"2^{-self.exponent}"}
-        if self.integers.size <= LIST_LIMIT or self.integers.dtype == np.object_:
-            return head | {"rows": self.integers.reshape(-1).tolist()}
-        raw = self.integers.astype("<i8").tobytes()
-        return head | {"data": pack(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> DyadicMatrix:
-        """Read what `to_json` wrote.
-
-        Raises: ValueError if it is not of that form.
-        """
-        try:
-            rows, columns = extent(data["shape"])
-            if not str(data["unit"]).startswith("2^"):
-                raise ValueError("unit is not a power of two")
-            exponent = -int(str(data["unit"])[2:])
-            if abs(exponent) > 4096:
-                raise ValueError("out of range")
-            if ("rows" in data) == ("data" in data):
-                raise ValueError("it needs either rows or data")
-            if "rows" in data:
-                if not all(type(entry) is int for entry in data["rows"]):
-                    raise ValueError("its entries are not whole numbers")
-                small = all(abs(entry) < 2**WORD for entry in data["rows"])
-                integers = np.array(data["rows"], dtype=np.int64 if small else object).reshape(rows, columns)
-            else:
-                raw = unpack(data["data"], 8 * rows * columns)
-                if hashlib.sha256(raw).hexdigest() != data.get("sha256"):
-                    raise ValueError("it is damaged")
-                integers = np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(rows, columns)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"not a dyadic matrix: {error}") from error
-        return cls(integers, exponent)
 
 
 def whole_numbers(values: NDArray[np.float64], shift: int) -> NDArray[Any]:

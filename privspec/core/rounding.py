@@ -157,6 +157,12 @@ LONGEST, SHORT_FRACTION, READABLE_DIGITS = 20, 7, 6
 """Decimals and fractions of at most so many characters are shown whole, others to so many digits."""
 
 
+def step_text(step: Fraction) -> str:
+    """A step of a lattice as people write it: a fine binary one as a power of two."""
+    bits = step.denominator.bit_length() - 1
+    return f"2^-{bits}" if bits > 9 and step == Fraction(1, 2**bits) else str(step)
+
+
 def approximate(value: Fraction) -> float:
     """The nearest double; infinite when out of range (never raises)."""
     try:

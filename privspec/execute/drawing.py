@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.execute.cells import id_text
-from privspec.execute.family import Plan, Progress, RunContext, readable_plan, silent
+from privspec.execute.family import Plan, Progress, RunContext, read_plan, silent
 from privspec.execute.keeper import DataOwnerReport, Fit, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
-from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
 from privspec.noise.samplers import WORD, Randomness
@@ -378,6 +376,8 @@ class TableLaw:
     rows: Labels
     columns: Labels
     laws: tuple[RowLaw, ...]
+    prior: tuple[Fraction, ...] = ()
+    """The law of the rows, where there is one."""
 
     @classmethod
     def of_plan(cls, plan: Plan) -> TableLaw:
@@ -385,14 +385,10 @@ class TableLaw:
 
         Raises: KeyError, TypeError, ValueError, UsageError PS0820 if it is none.
         """
-        mechanism = plan["mechanism"]
-        rows = Labels.read([str(n) for n in mechanism["of"]], mechanism["inputs"])
-        columns = Labels.read([str(n) for n in mechanism["releases"]], mechanism["outputs"])
-        with readable_plan():
-            numerators, whole = read_law(
-                JsonNode(mechanism["probabilities"], "probabilities"), (len(rows), len(columns))
-            )
-        return cls(rows, columns, tuple(RowLaw.of(row, whole) for row in numerators))
+        found = read_plan(plan)[1]
+        task, table = found.block, found.table
+        rows, columns = Labels.read(task.of, task.rows), Labels.read(task.outputs, task.columns)
+        return cls(rows, columns, tuple(RowLaw.of(row, table.whole) for row in table.rows), tuple(task.weights()))
 
     def draw(
         self, rows: NDArray[np.integer[Any]], randomness: Randomness, progress: Progress = silent

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
@@ -16,8 +15,9 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, field
 from privspec.execute.keeper import STRICT_RULE, DataOwnerReport, refuse
 from privspec.execute.sources import AS_USUAL, TextFiles
-from privspec.kernel.core.problem import Data, executed, read_frame
+from privspec.kernel.core.problem import Data, Frame, executed, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.promises import SharedBudget
 from privspec.kernel.trust import NOBODY, TrustModel
 from privspec.noise.samplers import SimulationRandomness
 from privspec.registry import family_of_plan
@@ -100,31 +100,6 @@ class Drawn:
     deviations: Mapping[str, Cells] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """`count` rounds share `budget`, `each` spends that part of it; one voter may take part in `fit` of them."""
-
-    count: int
-    budget: Fraction
-    each: Fraction
-    fit: int
-
-    @classmethod
-    def of_plan(cls, plan: Mapping[str, Any]) -> Rounds | None:
-        """None where a plan is for one release.
-
-        Raises: KeyError, TypeError, ValueError if its figures do not fit.
-        """
-        item = plan["mechanism"].get("rounds")
-        if item is None:
-            return None
-        count, fit = int(item["count"]), int(item["fit"])
-        budget, each = Fraction(str(item["budget"])), Fraction(str(item["each"]))
-        if count < 1 or fit < 1 or each < 0 or count * each != budget or fit * each > budget:
-            raise ValueError("rounds that do not share their budget")
-        return cls(count, budget, each, fit)
-
-
 class Secret(ABC):
     """Data that were read and fit the plan; nothing has been drawn yet."""
 
@@ -181,7 +156,7 @@ class Exposure:
         return None
 
     @property
-    def rounds(self) -> Rounds | None:
+    def rounds(self) -> SharedBudget | None:
         """The rounds that share a budget, None where a plan is for one release."""
         return None
 
@@ -347,9 +322,8 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> Self:
-        with readable_plan():
-            frame = read_frame(JsonNode(plan["problem"], "problem"))
-            return cls(executed(frame, JsonNode(plan["mechanism"], "mechanism")), frame.data[0], frame.trust.means)
+        frame, found = read_plan(plan)
+        return cls(found, frame.data[0], frame.trust.means)
 
     @classmethod
     def fit(cls, model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
@@ -533,6 +507,16 @@ def readable_plan() -> Iterator[None]:
             f"no entry {error}" if isinstance(error, KeyError) else str(error),
             help="solve the spec again with this version of privspec",
         ) from error
+
+
+def read_plan(plan: Plan) -> tuple[Frame, Any]:
+    """The problem of a plan without its blocks, and what is executed, as the kernel reads them.
+
+    Raises: UsageError PS0820 if the plan has none that this version can execute.
+    """
+    with readable_plan():
+        frame = read_frame(JsonNode(plan["problem"], "problem"))
+        return frame, executed(frame, JsonNode(plan["mechanism"], "mechanism"))
 
 
 def mechanism_of(plan: Plan) -> Mechanism:

@@ -26,7 +26,8 @@ import numpy as np
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.records import dataclass, field
-from privspec.execute.family import Rounds, exposure_of
+from privspec.execute.family import exposure_of
+from privspec.kernel.promises import SharedBudget
 
 if TYPE_CHECKING:
     import polars as pl
@@ -186,7 +187,7 @@ class Participation:
 
 
 @contextmanager
-def participation(path: Path, digest: str, rounds: Rounds) -> Iterator[Participation]:
+def participation(path: Path, digest: str, rounds: SharedBudget) -> Iterator[Participation]:
     """A round of the plan with that digest, in a file that is made if there is none; undone unless committed.
 
     Raises: UsageError PS0849.
@@ -205,7 +206,7 @@ def participation(path: Path, digest: str, rounds: Rounds) -> Iterator[Participa
         _refuse(path, f"it cannot be used as such a file ({type(error).__name__})")
 
 
-def _opened(database: sqlite3.Connection, path: Path, digest: str, rounds: Rounds) -> tuple[str, int]:
+def _opened(database: sqlite3.Connection, path: Path, digest: str, rounds: SharedBudget) -> tuple[str, int]:
     """Number of the file and rounds held, for a new file those of one without rounds."""
     tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not {"about", "voters"} <= tables:
@@ -275,7 +276,7 @@ def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tu
     elif any("participation" in e.body for e in events):
         notes = ["rounds of this ledger are counted for each voter: give --participation with the file of the others"]
     elif adds(plan):
-        one = plan["mechanism"].get("party") or "voter"
+        one = plan["problem"]["data"][0]["party"] or "voter"
         notes.append(
             f"with --participation FILE.db from the first round on, a budget lasts longer: each {one} may take part in "
             f"{rounds.fit} rounds, whichever these are"

@@ -174,7 +174,7 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
     Raises: UsageError PS0848 if the plan has none whose participants could be counted; PS0849.
     """
     rounds = family.exposure_of(plan).rounds
-    one = f"adding or removing one {plan['mechanism'].get('party')}"
+    one = f"adding or removing one {plan['problem']['data'][0]['party']}"
     why = None
     if rounds is None:
         why = "no rounds share a budget"

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
+from privspec.core.rounding import step_text
 from privspec.explain import drawing
 from privspec.explain.curves import GaussianCurve, RenyiCurve
 from privspec.explain.document import Accuracy, Block, Note, Plot, Sentence, SpecLine
@@ -31,11 +31,12 @@ from privspec.explain.facts import (
 )
 from privspec.explain.messages import phrase, plotted, tabled
 from privspec.explain.quantities import LOSS_DIGITS, UP, Quantity, count, exact, rounded, ungrouped
-from privspec.kernel.laws import knorm
-from privspec.kernel.laws.laplace import Scaled
+from privspec.kernel.core.linear import InputLayout, Release
+from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.law import Law, by_shape, laws
 from privspec.model.reports import listing
-from privspec.stated import Executed, Noise, Place, Pulled, Site, Stated, parse_exact
+from privspec.problem.linear import as_floats
+from privspec.stated import Pulled, Site, Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -160,7 +161,10 @@ class AdditiveNoise(MechanismFact):
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         """As the law of its noise scales."""
-        return None if self.pulled else _frontier(plan, claims)
+        if self.pulled or "mechanism" not in plan.document:
+            return None
+        release = _release(plan)
+        return _frontier(plan, claims, type(release.noise), release)
 
     @property
     def known_family(self) -> bool:
@@ -172,7 +176,7 @@ class AdditiveNoise(MechanismFact):
         known = plan.loss is not None and not self.numbers and not _of_sizes(plan)
         value, kind = (plan.loss.value, plan.loss.kind) if plan.loss and known else (math.nan, "")
         if not self.outputs:
-            sizes = {o.name: o.stop - o.start for o in plan.run.outputs}
+            sizes = {o.name: o.stop - o.start for o in _release(plan).problem.released}
             # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
             plain = list(sizes) == [where.squared_error_of]
             return (value / sizes[where.squared_error_of], "an answer") if plain else (None, "")
@@ -281,7 +285,7 @@ class CompactNoise(AdditiveNoise):
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         if self.shape == "laplace":
             return None
-        return AdditiveNoise.frontier(self, replace(plan, run=Executed(noise=Noise(shape="gaussian"))), claims)
+        return _frontier(plan, claims, Gaussian, None)
 
 
 _LATTICES = {
@@ -378,45 +382,69 @@ def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], 
 
 
 def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
-    """The mechanism of a plan that adds noise, or of a family that is not known."""
-    run, variances = plan.run, _output_variances(plan)
+    """The mechanism of a plan that adds noise; or none, where no noise meets the lines."""
+    if "mechanism" not in plan.document:
+        return AdditiveNoise(
+            family="unknown",
+            released=frozenset(),
+            inputs=(),
+            outputs=(),
+            sites=(),
+            shape="unknown",
+            grid="",
+            output_grid="",
+            rounding="strategy",
+            strategy=(),
+            pulled=(),
+            shares=None,
+            numbers=(),
+        )
+    release = _release(plan)
+    block, variances = release.problem, _output_variances(plan, release)
     spread = {
-        o.name: np.sqrt(np.maximum(variances[o.start : o.stop], 0.0)) for o in run.outputs if variances is not None
+        o.name: np.sqrt(np.maximum(variances[o.start : o.stop], 0.0)) for o in block.released if variances is not None
     }
     outputs = tuple(
         OutputFact(name, count(d.size), *_spread(d), count(int(np.count_nonzero(d == 0.0))), tuple(d.tolist()))
         for name, d in spread.items()
     )
     return AdditiveNoise(
-        family=plan.mechanism.family,
-        released=frozenset(o.name for o in run.outputs),
-        inputs=tuple(_input(held, where) for held in run.inputs),
+        family=release.noise.family,
+        released=frozenset(o.name for o in block.released),
+        inputs=tuple(_input(held, where) for held in block.held),
         outputs=outputs,
-        sites=tuple(_site_fact(site, spread, run) for site in plan.mechanism.sites),
-        shape=run.noise.shape,
-        grid=run.grid,
-        output_grid=run.output_grid,
-        rounding=run.rounding,
-        strategy=() if run.strategy is None else tuple(map(count, run.strategy.shape)),
-        pulled=_pulled(plan),
-        shares=_shares(run, spread),
+        sites=tuple(_site_fact(site, spread, release) for site in plan.mechanism.sites),
+        shape=release.noise.FORM,
+        grid=step_text(release.grid),
+        output_grid=step_text(release.output_grid),
+        rounding="outputs" if release.round_outputs else "strategy",
+        strategy=(count(release.strategy.nrows()), count(release.strategy.ncols())),
+        pulled=_pulled(plan, release),
+        shares=_shares(release, spread),
         numbers=chosen_numbers(plan, where),
     )
 
 
-def _pulled(plan: Stated) -> tuple[PulledFact, ...]:
+def _pulled(plan: Stated, release: Release) -> tuple[PulledFact, ...]:
     stated = plan.mechanism.pulled
     if stated is None:
         return ()
-    parts = ((o.name, slice(o.start, o.stop)) for o in plan.run.outputs)
+    parts = ((o.name, slice(o.start, o.stop)) for o in release.problem.released)
     return tuple(PulledFact.of(name, at, stated) for name, at in parts if any(stated.largest_bias[at]))
 
 
-def _shares(run: Executed, spread: Mapping[str, Array]) -> tuple[int, int, Quantity] | None:
-    if run.noise.parties == 1:
+def _release(plan: Stated) -> Release:
+    """What is executed of additive noise."""
+    found = plan.executed
+    assert isinstance(found, Release)
+    return found
+
+
+def _shares(release: Release, spread: Mapping[str, Array]) -> tuple[int, int, Quantity] | None:
+    if release.parties == 1 or release.noise.honest is None:
         return None
     most = max((float(d.max(initial=0.0)) for d in spread.values()), default=0.0)
-    return run.noise.parties, run.noise.honest, rounded(most / math.sqrt(run.noise.parties))
+    return release.parties, release.noise.honest, rounded(most / math.sqrt(release.parties))
 
 
 def _spread(deviations: Array) -> tuple[Quantity, Quantity, Quantity]:
@@ -426,29 +454,20 @@ def _spread(deviations: Array) -> tuple[Quantity, Quantity, Quantity]:
     return rounded(rms), rounded(float(deviations.min())), rounded(float(deviations.max()))
 
 
-def _input(held: Place, where: Context) -> InputFact:
+def _input(held: InputLayout, where: Context) -> InputFact:
     cells, limits = held.layout == "cells", ""
     if cells:
         limits = " × ".join(one.name for one in held.columns)
     elif held.ball is not None:
         ball = held.ball
         limits = f"in runs of {ball.dimension} inside the l{ball.norm} ball of radius {ball.radius}"
-    elif held.lower is not None:
-        low, high = _range(held.lower), _range(held.upper)
-        limits = f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""
+    elif held.lower is not None and held.upper is not None:
+        limits = f"{held.lower} to {held.upper}"
     words = limits or ("" if cells else "no limits")
     # a coordinate may stand for a whole vector of a ball
     numbers = math.prod(held.shape) if held.ball is not None and held.shape else held.stop - held.start
     size, layout = count(numbers), "counts of cells" if cells else "values"
     return InputFact(held.name, size, layout, words, bool(limits) and not cells, where.line_of(held.name))
-
-
-def _range(values: Sequence[str] | None) -> str:
-    distinct = set(values or ())
-    if len(distinct) < 2:
-        return next(iter(distinct), "")
-    ordered = sorted(distinct, key=parse_exact)
-    return f"{ordered[0]}..{ordered[-1]}"
 
 
 SHAPES = {
@@ -459,11 +478,11 @@ SHAPES = {
 }
 
 
-def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFact:
+def _site_fact(site: Site, spread: Mapping[str, Array], release: Release) -> SiteFact:
     """A full covariance shows the deviations of its outputs, as does a shape of noise on the values themselves."""
     known, size, correlated = np.zeros(0), None, bool(site.covariance)
     if site.covariance:
-        law, sizes = "Gaussian", {o.name: o.stop - o.start for o in run.outputs}
+        law, sizes = "Gaussian", {o.name: o.stop - o.start for o in release.problem.released}
         named = [name.strip(" ()") for name in site.at.split(",")]
         names = [name for name in named if name in sizes] or list(sizes)
         known = np.concatenate([known, *(spread[name] for name in names if name in spread)])
@@ -471,10 +490,10 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
     elif site.variance is not None:
         law, known = "Gaussian", np.sqrt(np.array(site.variance, dtype=float))
     elif site.scale is not None:
-        law = by_shape()[run.noise.shape].title.removesuffix(" noise")
+        law = release.noise.title.removesuffix(" noise")
         # where answers are counted in whole numbers of something, so is the lattice at the place that is named
-        times = np.array(site.scale, dtype=float) / np.array(run.noise.scale, dtype=float)
-        known = times * np.sqrt(_variances_by_scale(run))
+        times = np.array(site.scale, dtype=float) / np.array(release.noise.sizes(release.grid), dtype=float)
+        known = times * np.sqrt(strategy_variances(release))
     else:
         law = SHAPES.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known
@@ -482,49 +501,24 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
     return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))
 
 
-def _output_variances(plan: Stated) -> Array | None:
+def _output_variances(plan: Stated, release: Release) -> Array | None:
     """The variance of each released number: as stated, by the reconstruction, or by sites that are the outputs."""
-    covariance, run = plan.mechanism.output_covariance, plan.run
+    covariance = plan.mechanism.output_covariance
     if covariance is not None:
         return np.array([row[i] for i, row in enumerate(covariance)], dtype=float)
-    if run.reconstruction.of == "outputs":
-        matrix = DyadicMatrix.from_json(run.reconstruction.matrix).to_float()
-        variances = strategy_variances(run, matrix.shape[1])
-        return None if variances is None else np.asarray((matrix**2) @ variances)
-    sizes = {o.name: o.stop - o.start for o in run.outputs}
+    if not release.of_inputs:
+        return np.asarray(as_floats(release.reconstruction) ** 2 @ strategy_variances(release))
+    sizes = {o.name: o.stop - o.start for o in release.problem.released}
     stated = {s.at: np.array(s.variance, dtype=float) for s in plan.mechanism.sites if s.variance is not None}
     if not sizes or {name: len(found) for name, found in stated.items()} != sizes:
         return None
     return np.concatenate([stated[name] for name in sizes])
 
 
-def _variances_by_scale(run: Executed, shrink: float = 1.0) -> Array:
-    """Of noise that a plan states a scale of for each strategy row; of all shares together."""
-    law: Any = by_shape()[run.noise.shape]
-    grid = parse_exact(run.grid or "0")
-    known = {scale: float(law.variance(scale / Fraction(shrink), grid)) for scale in set(run.noise.scale)}
-    return np.array([known[scale] for scale in run.noise.scale]) * run.noise.parties / run.noise.honest
-
-
-def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array | None:
-    """The variance of the noise on each strategy row (rows,), all scales divided by `shrink`.
-
-    None for a law that is not known here.
-    """
-    if issubclass(by_shape().get(run.noise.shape, Law), Scaled):
-        return _variances_by_scale(run, shrink)
-    match run.noise.shape:
-        case "gaussian":
-            return np.full(rows, (float(run.noise.standard_deviation) / shrink) ** 2)
-        case "gaussian-shares":
-            return np.full(rows, float(run.noise.variance) * run.noise.parties / shrink**2)
-        case "knorm-l2":
-            # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
-            return np.full(rows, (rows + 1) * (float(run.noise.scale[0]) / shrink) ** 2)
-        case "knorm-blocks":
-            known = knorm.KNormBlocks(run.noise.blocks).variances(rows, Fraction(0))
-            return np.array(known, dtype=np.float64) / shrink**2
-    return None
+def strategy_variances(release: Release, shrink: Fraction = Fraction(1)) -> Array:
+    """The variance of the noise on each strategy row (rows,), of all shares together; scales are divided."""
+    variances = release.noise.times(1 / shrink).variances(release.strategy.nrows(), release.grid)
+    return np.array([float(one * release.excess) for one in variances])
 
 
 # --- privacy against loss -------------------------------------------------------------------------
@@ -532,17 +526,17 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
 FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1)))
 
 
-def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+def _frontier(plan: Stated, claims: tuple[Claim, ...], noise: type[Law], release: Release | None) -> Frontier | None:
     """By exact scaling of this plan.
 
     Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
     variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
     """
-    law = _scaling(plan.run.noise.shape)
+    law = _scaling(noise)
     if plan.loss is None or law is None or not claims or plan.mechanism.scalars:
         return None
     if len(claims) == 1:
-        found = law(claims[0], plan.run)
+        found = law(claims[0], release)
     elif law is _gaussian:
         axis = "factor on every guarantee at once (1 = this plan)"
         scales = [(f, 1 / float(f) ** 2) for f in FACTORS]
@@ -586,7 +580,7 @@ Scaling: TypeAlias = tuple[str, str, Fraction, list[tuple[Fraction, float]]]
 """The name of the parameter, how the loss depends on it, its value in this plan, and factors of the loss by value."""
 
 
-def _gaussian(claim: Claim, _run: Executed) -> Scaling | None:
+def _gaussian(claim: Claim, _release: Release | None) -> Scaling | None:
     if claim.epsilon and claim.delta:
         from privspec.kernel.gaussian import mu_down
 
@@ -603,17 +597,17 @@ def _gaussian(claim: Claim, _run: Executed) -> Scaling | None:
     return name, words, chosen, [(chosen * f, float(f) ** -power) for f in FACTORS]
 
 
-def _pure(claim: Claim, run: Executed) -> Scaling | None:
-    if claim.achieved_parameter is None or claim.achieved_parameter[0] != "ε" or claim.epsilon is None:
+def _pure(claim: Claim, release: Release | None) -> Scaling | None:
+    asked = claim.achieved_parameter is not None and claim.achieved_parameter[0] == "ε"
+    if release is None or not asked or claim.epsilon is None:
         return None
-    matrix, chosen = DyadicMatrix.from_json(run.reconstruction.matrix).to_float(), claim.epsilon
+    matrix, chosen = as_floats(release.reconstruction), claim.epsilon
 
-    def total(shrink: float) -> float:
+    def total(shrink: Fraction) -> float:
         """The variance of all outputs together with every scale of the noise divided by `shrink`."""
-        variances: Any = strategy_variances(run, matrix.shape[1], shrink)
-        return float(((matrix**2) @ variances).sum())
+        return float(((matrix**2) @ strategy_variances(release, shrink)).sum())
 
-    values = [(chosen * f, total(float(f)) / total(1.0)) for f in FACTORS]
+    values = [(chosen * f, total(f) / total(Fraction(1))) for f in FACTORS]
     return (
         "ε",
         "the loss is inversely proportional to ε squared while the noise is wide compared with its grid",
@@ -622,9 +616,8 @@ def _pure(claim: Claim, run: Executed) -> Scaling | None:
     )
 
 
-def _scaling(shape: str) -> Callable[[Claim, Executed], Scaling | None] | None:
-    """How a loss goes with the guarantees, under noise of a shape; None where that is not known."""
-    law = by_shape().get(shape)
-    if law is None or law.figures not in (("mu",), ("epsilon",)):
+def _scaling(law: type[Law]) -> Callable[[Claim, Release | None], Scaling | None] | None:
+    """How a loss goes with the guarantees, under noise of a law; None where that is not known."""
+    if law.figures not in (("mu",), ("epsilon",)):
         return None
     return _gaussian if law.normal else _pure

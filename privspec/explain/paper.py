@@ -157,7 +157,7 @@ def profile_report(plan: Plan, counted: Iterable[tuple[Ballot, int]]) -> Documen
     """
     if plan.mechanism.family not in RULES:
         raise ValueError("it draws no winner by lot")
-    vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
+    vote, rule = read_vote(plan.executed), read_rule(plan.executed)
     ballots = list(counted)
     firsts, scores = vote.firsts(ballots), vote.totals(ballots)
     return Document(

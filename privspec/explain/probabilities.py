@@ -20,12 +20,13 @@ from privspec.explain.claims import NOT_WORSE, Reach, round_distances
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, PairsCurve, largest_ratio
 from privspec.explain.quantities import Quantity, rounded
 from privspec.kernel.measures import PURE
+from privspec.kernel.tables import Executed
 from privspec.model.distances import MEASURED
 from privspec.model.measures import MeasureAt
 from privspec.model.neighbours import GivenTheModel
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.stated import Mechanism, parse_exact
+from privspec.stated import parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -127,22 +128,15 @@ def spoken(label: Label) -> str:
     return ", ".join(parts)
 
 
-def read_table(mechanism: Mechanism) -> ProbabilityTable:
-    """The table of a plan of the family "table".
-
-    Raises: ValueError if the mechanism is not of that form.
-    """
-    of, releases = mechanism.of, mechanism.releases
-    rows = tuple(_label(item, len(of)) for item in mechanism.inputs)
-    columns = tuple(_label(item, len(releases)) for item in mechanism.outputs)
-    listed = [[_share(text) for text in row] for row in mechanism.probabilities]
-    shares = np.array(listed, dtype=np.float64).reshape(len(listed), -1 if listed else len(columns))
-    if shares.shape != (len(rows), len(columns)):
-        raise ValueError("the table has not one row for each input and one column for each output")
-    weights = None if mechanism.prior is None else np.array([_share(text) for text in mechanism.prior])
-    if weights is not None and weights.shape != (len(rows),):
-        raise ValueError("the prior has not one weight for each input")
-    return ProbabilityTable(of, releases, frozenset(mechanism.counted), rows, columns, shares, weights)
+def read_table(found: Executed) -> ProbabilityTable:
+    """The table of a plan."""
+    task, whole = found.block, found.table.whole
+    rows = tuple(_label(item, len(task.of)) for item in task.rows)
+    columns = tuple(_label(item, len(task.outputs)) for item in task.columns)
+    # division of whole numbers rounds once
+    shares = np.array([[n / whole for n in row] for row in found.table.rows], dtype=np.float64)
+    weights = np.array([float(weight) for weight in task.weights()]) if task.prior is not None else None
+    return ProbabilityTable(task.of, task.outputs, frozenset(task.counted), rows, columns, shares, weights)
 
 
 def _label(item: Any, nodes: int) -> Label:
@@ -155,19 +149,9 @@ def _part(item: Any) -> Part:
     return tuple(scalar for inner in item for scalar in _part(inner))
 
 
-def _share(text: str) -> float:
-    """The double nearest to a fraction: division of whole numbers rounds once."""
-    top, _, bottom = text.partition("/")
-    try:
-        return int(top) / int(bottom or "1")
-    except (ValueError, ZeroDivisionError):
-        return float(parse_exact(text))
-
-
-def common_bits(mechanism: Mechanism) -> int:
+def common_bits(found: Executed) -> int:
     """How long the whole numbers are that a draw takes: bits of the largest common denominator of a row."""
-    rows = ({int(text.partition("/")[2] or "1") for text in row} for row in mechanism.probabilities)
-    return max((math.lcm(*bottoms) for bottoms in rows), default=1).bit_length()
+    return max((math.lcm(*(p.denominator for p in row)) for row in found.probabilities), default=1).bit_length()
 
 
 ENTRIES = 1_000_000

@@ -97,7 +97,7 @@ def facts(
 ) -> Facts:
     """Everything an explanation may say about a plan.
 
-    Args: a plan of the form `privspec-plan/2.0`; its model where the caller has it; what the kernel derived again of
+    Args: a plan of the form `privspec-plan/3.0`; its model where the caller has it; what the kernel derived again of
         it in this run, without which nothing is called proved; `of_part`, the loss of a part of a system.
     Raises: ValueError, TypeError, KeyError if the plan is not of that form.
     """

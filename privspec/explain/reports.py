@@ -343,7 +343,7 @@ def _explain(
 
     Args: reader "public", "auditor" or "engineer", or "register" for an entry of the register of deployments, always
         JSON; format "md", "html" or "json"; the plan's model if any; what the kernel derived again in this run.
-    Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/2.0`.
+    Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/3.0`.
     """
     if reader == REGISTER:
         return register_text(facts(plan, model, judgement))
@@ -373,7 +373,7 @@ _WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {
 def _plan_html(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> str:
     """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
 
-    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/3.0`.
     """
     found = facts(plan, model, judgement)
     weakest = found.weakest

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from privspec import stated
 from privspec.core.records import dataclass
 from privspec.explain.curves import Curve, Odds, odds
 from privspec.explain.document import Block, Note, Paragraph, Points, Section, Sentence, Table
 from privspec.explain.messages import phrase, phrases, say, sentences, tabled
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, NEAREST, UP, Quantity, count, exact, known, rounded
-from privspec.stated import Alternative, Property, RuleFigures, Stated
+from privspec.kernel.promises import SharedBudget
+from privspec.stated import Alternative, Property, RuleFigures, Stated, parse_exact
 
 
 def without_noise(name: str) -> str:
@@ -122,7 +122,7 @@ def comparison(plan: Stated, title: str = "") -> Comparison | None:
         title or recognised, None if plan.loss is None else plan.loss.value, admissible=True, figures=remarks.figures
     )
     keeps = {p.name: p.holds for p in remarks.properties}
-    first = _row(own, chosen=True, epsilon=stated.parse_exact(spent[0]) if spent else None, keeps=keeps)
+    first = _row(own, chosen=True, epsilon=parse_exact(spent[0]) if spent else None, keeps=keeps)
     rows = [_row(item) for item in (*others, *remarks.considered)]
     rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
     return Comparison((first, *rows), remarks.properties, without_noise(remarks.compared))
@@ -207,15 +207,15 @@ class Rounds:
         return sentences("rules.rounds_add", self)
 
 
-def rounds_fact(item: stated.Rounds, one: Curve, *, chosen: bool) -> Rounds:
+def rounds_fact(item: SharedBudget, one: Curve, *, chosen: bool) -> Rounds:
     """The rounds of a plan, with the curve of one of them."""
     epsilon, number = item.each, item.count
     return Rounds(
         number,
         count(number),
         rounded(epsilon, 6),
-        None if item.budget is None else exact(item.budget),
-        None if item.fit is None else count(item.fit),
+        exact(item.budget),
+        count(item.fit),
         chosen=chosen,
         taken=tuple(
             Taken(k, count(k), rounded(k * epsilon, 6), odds(one.repeated(k)))

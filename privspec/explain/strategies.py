@@ -168,19 +168,19 @@ Counted = list[tuple[int, Spread]]
 def _noise(
     plan: Stated, where: Context, known: Marginals, outputs: dict[str, list[Spread]], drawn: Counted, asked: Counted
 ) -> TableNoise:
-    said, sizes = plan.mechanism, known.sizes
+    done, sizes = plan.executed, known.sizes
     names = " × ".join(one.name for one in known.columns)
     cells, line = count(prod(sizes)), where.line_of(known.source)
     return TableNoise(
-        family=said.family,
+        family=done.FORM,
         released=frozenset(outputs),
         pulled=(),
         inputs=(InputFact(known.source, cells, "counts of cells", names, clipped=False, line=line),),
         outputs=tuple(_output(name, [one for own in tables for one in own]) for name, tables in outputs.items()),
         sites=(),
-        shape="laplace" if said.family == "laplace" else "gaussian",
-        grid=said.grid or "1",
-        output_grid=said.output_grid or "1",
+        shape="laplace" if isinstance(done, Separate) else "gaussian",
+        grid=str(getattr(done, "grid", 1)),
+        output_grid=str(getattr(done, "output_grid", 1)),
         rounding="strategy",
         strategy=(),
         shares=None,

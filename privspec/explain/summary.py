@@ -216,7 +216,7 @@ def _summary(
     Args: width in characters (the terminal's if None); path the plan was written to, named in the last line; the plan's
         model where the caller has it, for bounds that need it; what the kernel derived again in this run; seconds that
         the reader waited, its check among them, if they are known.
-    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/3.0`.
     """
     columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
     columns = max(30, min(columns, _WIDEST))

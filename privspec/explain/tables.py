@@ -37,11 +37,12 @@ from privspec.explain.messages import phrase, plotted, say, sentences, tabled
 from privspec.explain.probabilities import ProbabilityTable, RowFact, row_facts, spoken
 from privspec.explain.quantities import DOWN, UP, Quantity, count, known, rounded
 from privspec.explain.rule_comparison import comparison, rounds_fact
+from privspec.kernel.tables import Executed
 from privspec.model.graph import Model
 from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure, listing
 from privspec.model.values import Value, exact_array
-from privspec.stated import Mechanism, Named, Stated, parse_exact
+from privspec.stated import Named, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -437,10 +438,10 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
 
     Raises: ValueError if it is not of that form.
     """
-    mechanism = plan.mechanism
-    table, rounds = probabilities.read_table(mechanism), mechanism.rounds
+    found: Executed = plan.executed
+    table, rounds = probabilities.read_table(found), found.rounds
     return TableFact(
-        family=mechanism.family,
+        family=found.FORM,
         released=frozenset(table.releases),
         comparison=comparison(plan),
         rounds=None if rounds is None else rounds_fact(rounds, EpsilonDeltaCurve(float(rounds.each)), chosen=False),
@@ -449,11 +450,11 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         columns=count(len(table.columns)),
         entries=count(table.shares.size),
         zeros=count(int(np.count_nonzero(table.shares == 0))),
-        bits=count(probabilities.common_bits(mechanism)),
+        bits=count(probabilities.common_bits(found)),
         local=context.alone,
         recognised=plan.remarks.recognised,
         numbers=chosen_numbers(plan, context),
-        laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),
+        laws=tuple(_law(name, masses, context) for name, masses in found.laws.items()),
         truths=tuple(_truths(table, context)),
         errors=tuple(_errors(plan, table, context)),
         listed=row_facts(table),
@@ -503,7 +504,7 @@ def _errors(plan: Stated, table: ProbabilityTable, context: Context) -> Sequence
         return (_term(terms[0], loss.value / float(terms[0].weight)),)
     if context.formulas.model is None:
         return ()
-    scene = _scene(context.formulas.model, plan.mechanism, table)
+    scene = _scene(context.formulas.model, plan.executed, table)
     try:
         found = [(term, _average(scene.of(term.body), table, worst=term.worst)) for term in terms]
     except Failure:
@@ -524,15 +525,14 @@ def _term(term: LossTerm, average: float) -> ErrorTerm:
     return ErrorTerm(term.left, term.right, shape, term.worst, *figures)
 
 
-def _scene(model: Model, mechanism: Mechanism, table: ProbabilityTable) -> Pointwise:
+def _scene(model: Model, found: Executed, table: ProbabilityTable) -> Pointwise:
     """The values that errors are computed from; those that are held as counts have none."""
 
     def values(names: Sequence[str], labels: Sequence[probabilities.Label]) -> dict[str, Sequence[Value]]:
         return {n: [_value(one[i]) for one in labels] for i, n in enumerate(names) if n not in table.counted}
 
-    chosen = {name: parse_exact(value) for name, value in mechanism.scalars.items()}
-    laws = {name: {_scalar(value): mass for value, mass in law.items()} for name, law in mechanism.laws.items()}
-    return Pointwise(model, values(table.of, table.rows), values(table.releases, table.columns), chosen, laws)
+    laws = {name: {_scalar(value): mass for value, mass in law.items()} for name, law in found.laws.items()}
+    return Pointwise(model, values(table.of, table.rows), values(table.releases, table.columns), found.scalars, laws)
 
 
 def _value(part: probabilities.Part) -> Value:

@@ -43,6 +43,8 @@ from privspec.explain.voting_rules import (
     read_vote,
 )
 from privspec.kernel.laws.voting import BY_NAME
+from privspec.kernel.promises import SharedBudget
+from privspec.kernel.voting import Executed
 from privspec.model.reports import listing
 from privspec.stated import Property, Stated
 
@@ -256,7 +258,8 @@ def voting_fact(plan: Stated, context: Context) -> VotingFact:
     Raises: KeyError, ValueError if it is not of that form.
     """
     family, remarks, local = plan.mechanism.family, plan.remarks, context.alone
-    vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
+    found: Executed = plan.executed
+    vote, rule = read_vote(found), read_rule(found)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     by_profile = (plan.claims.get("bound") or {}).get("profile")
     return VotingFact(
@@ -295,7 +298,7 @@ def _draw(vote: Vote, rule: Rule, claim: Claim, epsilon: float, local: bool) -> 
 
 
 def _rounds(plan: Stated, vote: Vote, rule: Rule, local: bool) -> Rounds | None:
-    item = plan.mechanism.rounds
+    item: SharedBudget | None = plan.executed.rounds
     if item is None or not plan.guarantees:
         return None
     stated = claim(plan.guarantees[0])

@@ -20,6 +20,7 @@ from privspec.kernel.laws.voting import (
     TURNED_WINNER,
     VotingRule,
 )
+from privspec.kernel.voting import Executed
 from privspec.model.values import Symbol, show
 from privspec.model.voting import (
     Ballot,
@@ -28,7 +29,7 @@ from privspec.model.voting import (
     Lottery,
     Points,
 )
-from privspec.stated import Mechanism, parse_exact
+from privspec.stated import parse_exact
 
 Counted: TypeAlias = Sequence[tuple[Ballot, int]]
 """Ballots, each with how often it was cast."""
@@ -107,23 +108,17 @@ class Vote:
         return named | points | {"most_points": str(self.points.highest), "alternatives": self.names}
 
 
-def read_vote(mechanism: Mechanism) -> Vote:
-    """The election of a plan's mechanism.
-
-    Raises: ValueError if it is not of the form of this family.
-    """
-    alternatives = tuple(map(_symbol, mechanism.alternatives))
-    if len(alternatives) < 2 or len(set(alternatives)) < len(alternatives):
-        raise ValueError("a lottery has two alternatives or more, all different")
-    if mechanism.points not in _POINTS:
-        raise ValueError(f"points {mechanism.points!r} are not known")
+def read_vote(found: Executed) -> Vote:
+    """The election of a plan."""
+    vote, ballots = found.vote, found.vote.ballots
+    alternatives = tuple(map(_symbol, ballots.alternatives))
     return Vote(
-        input=mechanism.input,
-        party=mechanism.party,
-        voters=mechanism.voters,
-        ballots=mechanism.ballots,
-        output=mechanism.output,
-        points=_POINTS[mechanism.points](alternatives),
+        input=vote.source,
+        party=vote.party,
+        voters=vote.public_voters,
+        ballots=ballots.kind,
+        output=vote.output,
+        points=_POINTS[ballots.counted](alternatives),
         names=tuple(map(show, alternatives)),
     )
 
@@ -309,16 +304,9 @@ RULES = frozenset(_RULES)
 """The families of mechanisms that draw a winner."""
 
 
-def read_rule(mechanism: Mechanism) -> Rule:
-    """The rule of a plan, by its family.
-
-    Raises: KeyError if it draws no winner by lot, or does not state the parameter of its rule.
-    """
-    words = _RULES[mechanism.family]
-    amount = getattr(mechanism, words.rule.parameter)
-    if amount is None:
-        raise KeyError(words.rule.parameter)
-    return words(amount)
+def read_rule(found: Executed) -> Rule:
+    """The rule of a plan, by its family."""
+    return _RULES[found.family](found.rule.number)
 
 
 INVENTED = 100

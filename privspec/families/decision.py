@@ -430,11 +430,6 @@ def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list
     ]
 
 
-def rounds_json(budget: Fraction, count: int) -> dict[str, Any]:
-    """How many rounds there are, what they share, what each spends, and in how many one person's data fit."""
-    return {"count": count, "budget": show(budget), "each": str(budget / count), "fit": count}
-
-
 def _versions() -> dict[str, str]:
     """Versions of what computed the plan: of what is loaded."""
     return {name: sys.modules[own].__version__ for name, own in LIBRARIES.items() if own in sys.modules}

@@ -85,7 +85,7 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
 def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
     """The laws of every two rows that a line compares, of what its observers see."""
     assert isinstance(executed, Drawn)
-    task, seen = executed.task, case.frame.obligations[number].seen
+    task, seen = executed.block, case.frame.obligations[number].seen
     if task.rounds is not None:
         return None
     return laws_compared(executed.table, seen, task.compared[number]).composed()

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING
 from flint import fmpq
 
 from privspec.kernel import rows as matrices
-from privspec.kernel.core.linear import Difference, InputLayout, Linear, Matrix, Measured, Release
-from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together, losses
+from privspec.kernel.core.linear import Difference, InputLayout, Linear, Matrix, Measured, Release, read_release
+from privspec.kernel.core.linear_privacy import (
+    judge,
+    lattice_of,
+    let_through,
+    let_through_together,
+    losses,
+)
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
@@ -118,6 +124,9 @@ class LinearRules(PriceableRules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
 
     claims = ("views", "bound")
+
+    def read(self, frame: Frame, mechanism: JsonNode) -> Release:
+        return read_release(frame, mechanism)
 
     def free(self, executed: object) -> bool:
         assert isinstance(executed, Release)
@@ -296,7 +305,7 @@ def together(release: Release, found: Figures) -> list[dict[str, object]]:
     if release.noise.normal:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
     parameters = {"scale": str(release.noise.sizes(release.grid)[0]), "rows": found.noise.ncols()}
-    names, shape = " and ".join(one.name for one in outputs), release.noise.shape
+    names, shape = " and ".join(one.name for one in outputs), release.noise.FORM
     return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
 
@@ -363,7 +372,7 @@ def _times(stated: Rows, noise: Rows) -> list[Fraction]:
 
 # --- Laplace noise at places that are named --------
 
-SCOPE = Laplace.shape
+SCOPE = Laplace.FORM
 
 
 @frozen

@@ -101,20 +101,31 @@ class PricedRules(Rules):
         _, form, _, own = self.inner(case)
         return form.reach(own, executed, view, outputs, witness)
 
+    def read(self, frame: Frame, mechanism: JsonNode) -> Any:
+        asked = read(Priced, frame.blocks[0])
+        form, _, plain = _at_some_number(asked, mechanism)
+        return form.read(replace(frame, blocks=(asked.block,)), plain)
+
     def inner(self, case: PlanUnderCheck) -> tuple[Priced, PriceableRules, JsonNode, PlanUnderCheck]:
         """What is asked, the form of its block, the number that is stated, and the plan without it."""
-        asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
-        kind, nothing = asked.block.form(*FORMS), JsonNode(None, "mechanism.scalars")
-        scalars = dict(mechanism.pop("scalars", nothing).entries())
-        if asked.name not in scalars:
-            raise case.mechanism.wrong(f"does not have {asked.name} among its scalars")
-        picked, rest = scalars.pop(asked.name), {key: item.value for key, item in scalars.items()}
-        plain = {key: item.value for key, item in mechanism.items()}
-        if kind == "table":
-            plain["scalars"] = rest
-        elif rest:
-            raise case.mechanism.wrong(f"picks more than {asked.name}")
-        return asked, FORMS[kind], picked, replace(case, mechanism=JsonNode(plain, case.mechanism.place))
+        asked = read(Priced, case.block)
+        form, picked, plain = _at_some_number(asked, case.mechanism)
+        return asked, form, picked, replace(case, mechanism=plain)
+
+
+def _at_some_number(asked: Priced, mechanism: JsonNode) -> tuple[PriceableRules, JsonNode, JsonNode]:
+    """The form of the block, the number that is stated, and the mechanism without it."""
+    entries, kind = dict(mechanism.entries()), asked.block.form(*FORMS)
+    scalars = dict(entries.pop("scalars", JsonNode(None, "mechanism.scalars")).entries())
+    if asked.name not in scalars:
+        raise mechanism.wrong(f"does not have {asked.name} among its scalars")
+    picked, rest = scalars.pop(asked.name), {key: item.value for key, item in scalars.items()}
+    plain = {key: item.value for key, item in entries.items()}
+    if kind == "table":
+        plain["scalars"] = rest
+    elif rest:
+        raise mechanism.wrong(f"picks more than {asked.name}")
+    return FORMS[kind], picked, JsonNode(plain, mechanism.place)
 
 
 def least(

@@ -8,7 +8,7 @@ from typing import Any
 from privspec.kernel.changes import Change
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Guarantee, Mechanism, PlanUnderCheck, notes_of
-from privspec.kernel.core.reading import frozen
+from privspec.kernel.core.reading import Positive, Refused, frozen
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
@@ -29,6 +29,20 @@ class OneOutput(Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.block.output,)
+
+
+@frozen
+class SharedBudget:
+    """So many rounds share a budget: what each spends, and how many one voter may take part in."""
+
+    count: Positive
+    budget: Fraction
+    each: Fraction
+    fit: Positive
+
+    def __post_init__(self) -> None:
+        if self.each < 0 or self.count * self.each != self.budget or self.fit > self.count:
+            raise Refused("has rounds that do not share their budget")
 
 
 @frozen

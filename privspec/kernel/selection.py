@@ -26,7 +26,6 @@ from privspec.kernel.core.problem import (
     Rules,
     Unit,
     View,
-    family_of,
     read_guarantees,
     wrong_person,
 )
@@ -553,7 +552,7 @@ class SelectionRules(Rules):
         (block,), data = frame.blocks, frame.data[0]
         found, drops = read(Selected, block), data.rule == "drop"
         _units(frame, found, block)
-        if family_of(mechanism, (*FAMILIES, Listed.FORM)) == Listed.FORM:
+        if mechanism.form(*FAMILIES, Listed.FORM, tag=Listed.TAG) == Listed.FORM:
             return read(Listed, mechanism, block=found, drops=drops)
         return read(Drawn, mechanism, block=found, drops=drops, kept=data.kept)
 

@@ -127,8 +127,6 @@ class StatisticBlock:
         return statistics_of(self.records)
 
 
-Parameters = dict[str, Fraction]
-READERS = {"Parameters": lambda item: {key: one.exact(0) for key, one in item.entries()}}
 WORDS = {"Ball.norm": ("l1", "l2"), "Executed.where": PLACES}
 
 
@@ -141,7 +139,7 @@ class Site:
 
     at: str
     shape: str
-    parameters: Parameters
+    parameters: dict[str, Size]
     grid: Fraction
 
 

@@ -6,15 +6,17 @@ The bound is the dual of a linear program, with a tree of boxes where scale and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from fractions import Fraction
 from math import ceil, floor, lcm
 
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
-from privspec.kernel.core.problem import Bound, Frame, Guarantee, Obligation, PlanUnderCheck, View
-from privspec.kernel.core.reading import Grid, JsonNode, Refused, frozen, read
+from privspec.kernel.core.problem import Bound, Frame, Mechanism, Obligation, PlanUnderCheck, View
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, canonical, frozen, read
 from privspec.kernel.core.tables import Compared, judge, laws_compared
 from privspec.kernel.divergences import Curved, HockeyStick
-from privspec.kernel.tables_forms import Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.promises import SharedBudget
+from privspec.kernel.tables_forms import Amount, ChosenLaw, Contrast, Rounds, Task, Variation
 from privspec.kernel.terms import Table
 from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
@@ -27,53 +29,87 @@ DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
 
 
-def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[tuple[tuple[int, ...], ...], int]:
-    """Numerators and common denominator of the executed law, whose rows sum to one."""
-    table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
+@frozen
+class Executed(Mechanism):
+    """What `run` draws from: rows of exact probabilities, numbers that were chosen, and the masses of chosen laws."""
+
+    FORM = "table"
+
+    block: Task
+    inputs: object
+    outputs: object
+    probabilities: tuple[Row, ...]
+    scalars: dict[str, Fraction]
+    laws: dict[str, dict[str, Size]]
+    rounds: SharedBudget | None = None
+    table: Table = field(init=False)
+    chosen: dict[str, Fraction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        task = self.block
+        if (canonical(self.inputs), canonical(self.outputs)) != (canonical(task.rows), canonical(task.columns)):
+            raise Refused("is not what the problem and the mechanism say: it has other inputs or outputs")
+        object.__setattr__(self, "table", task.table(*common_law(self.probabilities, task.shape)))
+        stated = {name: set(masses) for name, masses in self.laws.items()}
+        if set(self.scalars) != set(task.ends()) or stated != {law.name: set(law.labels) for law in task.laws}:
+            raise Refused("does not have just the numbers and laws that the problem leaves open")
+        chosen = dict(self.scalars)
+        for law in task.laws:
+            shares = zip(law.masses, map(self.laws[law.name].__getitem__, law.labels), strict=True)
+            chosen |= {name: self.whole(law) * share for name, share in shares}
+        object.__setattr__(self, "chosen", chosen)
+
+    def whole(self, law: ChosenLaw) -> Fraction:
+        """What the masses of a law add up to."""
+        return Fraction(1) if law.weight is None else 1 - self.scalars[law.weight]
+
+
+def common_law(
+    table: tuple[tuple[Fraction, ...], ...], size: tuple[int, int]
+) -> tuple[tuple[tuple[int, ...], ...], int]:
+    """Numerators and common denominator of a law of a known size, whose rows sum to one."""
+    whole = 1
+    if len(table) != size[0] or any(len(row) != size[1] for row in table):
+        raise Refused(f"has probabilities of another size than {size[0]} x {size[1]}")
     for below in {p.denominator for row in table for p in row}:
         whole = lcm(whole, below)
         if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
-            raise item.wrong("have no common denominator of a reasonable size")
+            raise Refused("has probabilities that have no common denominator of a reasonable size")
     laws = tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table)
     for number, law in enumerate(laws):
         if sum(law) != whole:
-            raise item.wrong(f"have a row, {number}, that does not sum to one")
+            raise Refused(f"has probabilities of a row, {number}, that does not sum to one")
     return laws, whole
 
 
-@frozen
-class Executed:
-    """What `run` draws from, as the kernel read it."""
-
-    task: Task
-    table: Table
-    chosen: dict[str, Fraction]
-    guarantees: tuple[Guarantee, ...]
+READERS = {"Row": lambda item: tuple(one.exact(0) for one in item.items())}
+Row = tuple[Fraction, ...]
 
 
 class Tables(PriceableRules):
     """A table drawn exactly: privacy first, then what it costs and the lines that it obeys."""
 
+    mechanisms = (Executed,)
     claims = ("bound",)
 
     def free(self, executed: object) -> bool:
         assert isinstance(executed, Executed)
-        loss = executed.task.loss
-        return loss.bare and not loss.constant and executed.task.estimates is None
+        loss = executed.block.loss
+        return loss.bare and not loss.constant and executed.block.estimates is None
 
     def floor(self, executed: object) -> Fraction:
         assert isinstance(executed, Executed)
-        return least_of_any(executed.task)
+        return least_of_any(executed.block)
 
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         assert isinstance(executed, Executed)
-        words = (among(executed.task),)
-        return [TableBound(words, executed.task, one) for one in items.items()], words
+        words = (among(executed.block),)
+        return [TableBound(words, executed.block, one) for one in items.items()], words
 
     def judge(self, case: PlanUnderCheck) -> Executed:
         executed, value, words = self.measured(case)
-        words_of_class = among(executed.task)
-        bound = None if case.claims.value == {} else TableBound((words_of_class,), executed.task, case.claims)
+        words_of_class = among(executed.block)
+        bound = None if case.claims.value == {} else TableBound((words_of_class,), executed.block, case.claims)
         try:
             judge_bounded(case, value, bound, "table", words, words_of_class)
         except Refused as reason:
@@ -81,28 +117,30 @@ class Tables(PriceableRules):
         return executed
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
-        task = read(Task, case.block)
-        prior = [str(weight) for weight in task.weights()] or None
-        known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
-        known |= {"inputs": task.rows, "outputs": task.columns, "prior": prior}
-        law, scalars, laws, rounds = case.mechanism.stating(
-            known, "probabilities", "scalars", "laws", optional=("rounds",)
-        )
-        table = task.table(*read_law(law, task.shape))
+        executed: Executed = self.read(case.frame, case.mechanism)
+        task, table, chosen = executed.block, executed.table, executed.chosen
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
-        chosen = chosen_numbers(case, task, scalars, laws)
+        for choice in task.choices:
+            value, low, high = chosen[choice.name], choice.low, choice.high
+            holds = low <= value <= high
+            holds = holds and not (choice.low_open and value == low) and not (choice.high_open and value == high)
+            case.says("choices", holds, f"{choice.name} = {float(value):.9g} is in its range")
+        for law in task.laws:
+            holds = sum(executed.laws[law.name].values()) == 1 and executed.whole(law) >= 0
+            case.says("choices", holds, f"{law.name} is a law")
         guarantees = judge(case, table, task.compared, chosen)
-        judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
+        if task.rounds is not None or executed.rounds is not None:
+            judge_rounds(case, task.rounds, executed.rounds, [one.asked.get("epsilon") for one in guarantees])
         for one in guarantees:
             grouped = ["group-privacy"] if any(unit.count > 1 for unit in one.obligation.units) else []
             repeated = ["repeated-votes"] if task.rounds else []
             JsonNode(list(one.because), "because").same(["tables", *grouped, *repeated])
-        return Executed(task, table, chosen, tuple(guarantees))
+        return executed
 
     def measured(self, case: PlanUnderCheck) -> tuple[Executed, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         executed = self.privacy(case)
-        task, table, chosen, prior = executed.task, executed.table, executed.chosen, executed.task.weights()
+        task, table, chosen, prior = executed.block, executed.table, executed.chosen, executed.block.weights()
         for number, line in enumerate(task.conditions):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
             text = "holds of all averages" if line.joint is not None else "holds at every row"
@@ -135,31 +173,15 @@ class Tables(PriceableRules):
         return {"epsilon": epsilon or ZERO, "delta": laws.delta_up(ZERO) if epsilon is None else ZERO}
 
 
-def chosen_numbers(case: PlanUnderCheck, task: Task, scalars: JsonNode, laws: JsonNode) -> dict[str, Fraction]:
-    """The numbers that the plan chose, and the masses of its laws by name."""
-    found = {}
-    for one, item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
-        found[one.name] = value = item.exact()
-        holds = one.low <= value <= one.high
-        holds = holds and not (one.low_open and value == one.low) and not (one.high_open and value == one.high)
-        case.says("choices", holds, f"{one.name} = {float(value):.9g} is in its range")
-    for law, item in zip(task.laws, laws.fields(*(law.name for law in task.laws)), strict=True):
-        shares = [share.exact(0) for share in item.fields(*law.labels)]
-        whole = Fraction(1) if law.weight is None else 1 - found[law.weight]
-        case.says("choices", sum(shares) == 1 and whole >= 0, f"{law.name} is a law")
-        found |= {name: whole * share for name, share in zip(law.masses, shares, strict=True)}
-    return found
-
-
-def judge_rounds(case: PlanUnderCheck, rounds: Rounds | None, said: JsonNode, epsilons: list[Fraction | None]) -> None:
+def judge_rounds(
+    case: PlanUnderCheck, rounds: Rounds | None, said: SharedBudget | None, epsilons: list[Fraction | None]
+) -> None:
     """So many rounds share a budget, and every line asks for the share of one."""
-    if rounds is None or said.absent:
-        said.same(rounds)
-        return
-    figures = [one.exact() for one in said.fields("count", "budget", "each", "fit")]
+    if rounds is None or said is None:
+        raise case.mechanism.wrong("is not what the problem and the mechanism say: rounds share a budget")
     count, budget = rounds.count, rounds.budget
     text = f"{count} rounds share epsilon = {float(budget):.9g}: each spends {float(budget / count):.9g}"
-    holds = figures == [count, budget, budget / count, count] and {*epsilons} == {budget / count}
+    holds = said == SharedBudget(count, budget, budget / count, count) and {*epsilons} == {budget / count}
     case.says("rounds", holds, text)
 
 

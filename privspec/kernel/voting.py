@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from fractions import Fraction
 from math import comb, lcm
 
@@ -10,7 +11,16 @@ from flint import fmpz_mpoly_ctx
 
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ZERO, exp_up
-from privspec.kernel.core.problem import Frame, Guarantee, Obligation, PlanUnderCheck, Rules, Share, read_guarantees
+from privspec.kernel.core.problem import (
+    Frame,
+    Guarantee,
+    Mechanism,
+    Obligation,
+    PlanUnderCheck,
+    Rules,
+    Share,
+    read_guarantees,
+)
 from privspec.kernel.core.reading import JsonNode, Refused, Size, frozen, read
 from privspec.kernel.laws.voting import (
     BY_NAME,
@@ -23,7 +33,7 @@ from privspec.kernel.laws.voting import (
     Winner,
 )
 from privspec.kernel.measures import LOCAL_PURE, PURE
-from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.promises import Line, Question, SharedBudget, verdict
 from privspec.kernel.terms import Pick
 from privspec.kernel.worth import SIMULATED, LowerBound, judge_bounded, judge_lines
 from privspec.kernel.worth import Line as AccuracyLine
@@ -246,21 +256,6 @@ class Vote:
     def public_voters(self) -> int | None:
         return None if self.secret else self.voters
 
-    def stated(self, drops: bool) -> dict[str, object]:
-        """What a mechanism repeats of it, and whether ballots that do not fit are left out."""
-        ballots = self.ballots
-        return {
-            "input": self.source,
-            "party": self.party,
-            "output": self.output,
-            "ballots": ballots.kind,
-            "places": ballots.places,
-            "points": ballots.counted,
-            "alternatives": ballots.alternatives,
-            "voters": self.public_voters,
-            "leaves_out": drops,
-        }
-
     def group(self, obligation: Obligation) -> int:
         """How many ballots an obligation compares at most."""
         (unit,) = obligation.units
@@ -400,18 +395,54 @@ def totals(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ..
 
 
 @frozen
-class Executed:
-    """Draws the winner by a rule; `drops`: ballots that do not fit are left out; `local`: voters have to send reports.
+class Executed(Mechanism):
+    """Draws the winner by a rule of a `family`, whose number stands under the name that it has there.
 
-    `rounds`: how many votes share which epsilon.
+    `drops`: ballots that do not fit are left out; `local`: voters have to send reports; `rounds`: votes that share an
+    epsilon; `scalars`: numbers that are picked.
     """
 
-    vote: Vote
-    rule: RuleAt
-    drops: bool
-    local: bool
-    rounds: tuple[int, Fraction] | None
-    chosen: Chosen
+    GIVEN = "block", "drops", "local"
+
+    block: Vote
+    family: str
+    scalars: dict[str, Size]
+    dummy_votes: Size | None = None
+    base: Size | None = None
+    ratio: Size | None = None
+    rounds: SharedBudget | None = None
+    drops: bool = False
+    local: bool = False
+    rule: RuleAt = field(init=False)
+
+    def __post_init__(self) -> None:
+        known, vote = BY_NAME.get(self.family), self.block
+        numbers = {name: getattr(self, name) for name in ("dummy_votes", "base", "ratio")}
+        given = [name for name, number in numbers.items() if number is not None]
+        if known is None or given != [known.parameter]:
+            raise Refused("is of a family that is not known, or states another number than that of its rule")
+        object.__setattr__(self, "rule", RuleAt(known, numbers[known.parameter]))
+        wanted = [vote.loss.name] if isinstance(vote.loss, Choice) else []
+        if self.rule.number < known.least or list(self.scalars) != wanted:
+            raise Refused("has a number below the least, or picks other numbers than the problem leaves open")
+        shared, rounds = self.rounds, vote.rounds
+        if rounds is None or shared is None:
+            if rounds is not None or shared is not None:
+                raise Refused("is not what the problem says of rounds")
+            return
+        count = self.scalars.get(rounds.name, ZERO) if rounds.count is None else Fraction(rounds.count)
+        if count < 1 or count.denominator != 1:
+            raise Refused("has what is no number of rounds")
+        if shared != SharedBudget(int(count), rounds.budget, rounds.budget / count, int(count)):
+            raise Refused("does not share the epsilon that rounds have together")
+
+    @property
+    def vote(self) -> Vote:
+        return self.block
+
+    @property
+    def chosen(self) -> Chosen:
+        return self.scalars
 
     def promised(self, case: PlanUnderCheck) -> list[tuple[Guarantee, Line]]:
         """Each guarantee with what it promises: an epsilon alone, by the note of the rule."""
@@ -437,7 +468,7 @@ class Executed:
             text = f"{choice.name} = {picked} is in the range that the problem leaves open"
             yield "choices", inside and (picked.denominator == 1 or not choice.whole), text
         if self.rounds is not None and vote.rounds is not None:
-            count, budget = self.rounds
+            count, budget = self.rounds.count, self.rounds.budget
             known = (Share(vote.rounds.name, budget, True), budget / count)
             holds = all(dict(one.measure.amounts)["epsilon"] in known for one in frame.obligations)
             yield "rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}"
@@ -452,32 +483,6 @@ class Executed:
     def term(self) -> Pick:
         """What is executed."""
         return Pick(self.vote.output, self.winner, self.winner.seen)
-
-
-def read_executed(mechanism: JsonNode, frame: Frame) -> Executed:
-    """All but the rule, its number and the numbers that are picked is as the problem says."""
-    vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust.means.alone
-    _units(frame, vote)
-    family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
-    if family not in BY_NAME:
-        raise mechanism.wrong("is of a family that is not known")
-    rule, said = BY_NAME[family], {"family": family} | vote.stated(drops)
-    number, shared, scalars = mechanism.stating(said, rule.parameter, "rounds", "scalars")
-    local = local or any(one.measure.of.local for one in frame.obligations)
-    drawn = RuleAt(rule, number.exact(rule.least))
-    names = [vote.loss.name] if isinstance(vote.loss, Choice) else []
-    chosen = {name: item.exact(0) for name, item in zip(names, scalars.fields(*names), strict=True)}
-    if vote.rounds is None:
-        shared.same(None)
-        return Executed(vote, drawn, drops, local, None, chosen)
-    budget, known = vote.rounds.budget, vote.rounds.count
-    count = chosen.get(vote.rounds.name, ZERO) if known is None else Fraction(known)
-    if count < 1 or count.denominator != 1:
-        raise shared.wrong("is no number of rounds")
-    figures = [item.exact() for item in shared.fields("count", "budget", "each", "fit")]
-    if figures != [count, budget, budget / count, count]:
-        raise shared.wrong("does not share the epsilon that rounds have together")
-    return Executed(vote, drawn, drops, local, (int(count), budget), chosen)
 
 
 def _units(frame: Frame, vote: Vote) -> None:
@@ -503,8 +508,14 @@ def _units(frame: Frame, vote: Vote) -> None:
 class VoteRules(Rules):
     """Plans that draw a winner from votes."""
 
+    def read(self, frame: Frame, mechanism: JsonNode) -> Executed:
+        vote, drops = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop"
+        _units(frame, vote)
+        local = frame.trust.means.alone or any(one.measure.of.local for one in frame.obligations)
+        return read(Executed, mechanism, block=vote, drops=drops, local=local)
+
     def privacy(self, case: PlanUnderCheck) -> Executed:
-        executed, lines = read_executed(case.mechanism, case.frame), list[Line]()
+        executed, lines = self.read(case.frame, case.mechanism), list[Line]()
         for name, holds, text in executed.fits(case.frame):
             case.says(name, holds, text)
         for one, line in executed.promised(case):

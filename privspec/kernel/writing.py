@@ -83,7 +83,7 @@ def write(value: object) -> dict[str, Any]:
     # what the compiler adds to a class of the kernel is not written: its fields are read in the kernel's words
     kernel = next(kind for kind in type(value).__mro__ if "__dataclass_fields__" in vars(kind))
     form, given = getattr(value, "FORM", ""), getattr(value, "GIVEN", ())
-    found: dict[str, Any] = {"family" if given else "form": form} if form else {}
+    found: dict[str, Any] = {getattr(value, "TAG", "form"): form} if form else {}
     for one in fields(value):
         if one.init and one.name not in given and (stated := getattr(value, one.name)) != one.default:
             found[one.name] = written(str(one.type), stated, kernel.__module__)

@@ -44,31 +44,29 @@ class KNormL2Noise(NoiseLaw):
 class KNormBlocksNoise(NoiseLaw):
     """answers + z, z a real vector for each block, rounded to the lattice. Note knorm-blocks."""
 
-    blocks: laws.Blocks
+    law: laws.KNormBlocks
     known: ClassVar[type[Law]] = laws.KNormBlocks
 
     @classmethod
     def of(cls, release: Release) -> KNormBlocksNoise:
         law = release.noise
         assert isinstance(law, laws.KNormBlocks)
-        return cls(law.blocks)
+        return cls(law)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         found, start = list[Integers](), 0
-        for parts in self.blocks:
-            scales = tuple(scale for part in parts for scale in part)
-            stop = start + len(scales)
-            own = ExactVector(answers.numerators[start:stop], answers.denominator)
-            vector = ProductVectors(1, tuple(map(len, parts)), Fraction(1), randomness)
-            found.append(vector.nearest(own, grid, scales).ravel())
-            start = stop
+        for parts in self.law.blocks:
+            scales = sum(parts, ())
+            own = ExactVector(answers.numerators[start:][: len(scales)], answers.denominator)
+            start += len(scales)
+            found.append(
+                ProductVectors(1, tuple(map(len, parts)), Fraction(1), randomness).nearest(own, grid, scales).ravel()
+            )
         return np.concatenate(found)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
-        vectors = [approximate_product(tuple(map(len, parts)), repetitions, generator) for parts in self.blocks]
-        return np.asarray(
-            np.hstack(vectors) * [float(scale) for parts in self.blocks for part in parts for scale in part]
-        )
+        vectors = [approximate_product(tuple(map(len, parts)), repetitions, generator) for parts in self.law.blocks]
+        return np.asarray(np.hstack(vectors) * [*map(float, self.law.sizes(Fraction()))])
 
 
 DRAWN = (KNormL2Noise, KNormBlocksNoise)

@@ -28,7 +28,7 @@ class SteppedNoise(NoiseLaw):
     Note: stepped.
     """
 
-    laws: tuple[Stepped, ...]
+    law: Staircase
     step: Fraction
     """That of the lattice."""
     known: ClassVar[type[Law]] = Staircase
@@ -37,14 +37,14 @@ class SteppedNoise(NoiseLaw):
     def of(cls, release: Release) -> SteppedNoise:
         law = release.noise
         assert isinstance(law, Staircase)
-        return cls(law.laws, release.grid)
+        return cls(law, release.grid)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        each = zip(on_lattice(answers, grid), self.laws, strict=True)
+        each = zip(on_lattice(answers, grid), self.law.of(len(answers)), strict=True)
         return integers(lattice + stepped(law, randomness) for lattice, law in each)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
-        return np.column_stack([self._approximate(law, repetitions, generator) for law in self.laws])
+        return np.column_stack([self._approximate(law, repetitions, generator) for law in self.law.of(size)])
 
     def _approximate(self, law: Stepped, count: int, generator: np.random.Generator) -> Array:
         """Tails are left out beyond 1e-16 of all weight."""

@@ -342,7 +342,7 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     for constant in block_of(plan)["constants"]:
         text = "{} is public: each run is given its value and adds it after the noise."
         yield _read(model, constant["name"], text) | {"status": "assumed"}
-    if executed["reconstruction"]["of"] == "inputs":
+    if executed.get("of_inputs"):
         text = "Outputs are computed from noisy estimates of the inputs, which costs no privacy."
         yield _said(text, "proved", note="post-processing")
 
@@ -393,14 +393,14 @@ def _asserted(model: Model) -> Iterator[Assumption]:
 
 
 def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    mechanism = plan["mechanism"]
+    block = block_of(plan)
     text = "Values of {} outside its declared domain are handled " + RULE.format("value")
     yield from (_read(model, block.name, text) for block in model.blocks)
     yield from _drawn("tables", "Outputs are drawn from exact probabilities")
-    if any(name not in {block.name for block in model.blocks} for name in mechanism["of"]):
-        text = f"The mechanism looks at {', '.join(mechanism['of'])} only; the optimum is among such mechanisms."
+    if any(name not in {block.name for block in model.blocks} for name in block["of"]):
+        text = f"The mechanism looks at {', '.join(block['of'])} only; the optimum is among such mechanisms."
         yield _said(text, "proved", note="tables")
-    if mechanism["prior"] is not None:
+    if block["prior"] is not None:
         text = "The data model serves the expected loss only: the guarantees hold for all data."
         if not any(isinstance(one.neighbours, GivenTheModel) for one in model.requirements):
             yield _said(text, "proved", note="tables")
@@ -435,21 +435,21 @@ def _counted_on(model: Model) -> Iterator[Assumption]:
 def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     from privspec.kernel.laws.voting import BY_NAME
 
-    mechanism = plan["mechanism"]
-    source = str(mechanism["input"])
+    mechanism, block = plan["mechanism"], block_of(plan)
+    source = block["source"]
     note = BY_NAME[mechanism["family"]].note
     (held,) = plan["problem"]["data"]
     fate = "is left out" if held["rule"] == "drop" else "counts as the first of all ballots,"
     yield _read(model, source, f"What {{}} holds that is no ballot {fate} {RULE.format('ballot')}")
     yield from _drawn(note, "The winner is drawn from exact probabilities")
     if any(requirement.neighbours.adding for requirement in model.requirements):
-        party = model.parties[str(mechanism["party"])]
+        party = model.parties[block["party"]]
         text = (
             f"The guarantee holds for every number of voters; the {party.size} of the spec serve the loss and the "
             "figures only."
         )
         yield _said(text, "proved", note=note)
-    if mechanism["rounds"] is not None:
+    if mechanism.get("rounds") is not None:
         text = (
             "From round to round, what the others do depends on a voter through the winners only, and nothing but the "
             "winners is published: not who took part, nor how many."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privspec.core.matrices import DyadicMatrix, pack, read_array, unpack
+from privspec.core.matrices import pack, read_array, unpack
 
 RAW = np.random.default_rng(3).integers(-(2**40), 2**40, 5000).astype("<i8").tobytes()
 
@@ -56,32 +56,6 @@ def test_a_bomb_is_refused_in_little_memory() -> None:
             unpack(bomb, size)
     assert tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
-
-
-MATRIX = DyadicMatrix(np.arange(6400, dtype=np.int64).reshape(80, 80), 3)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"rows": [[1]]},
-        {"shape": [80, 79]},
-        {"shape": [80.0, 80]},
-        {"shape": [2**20, 2**20]},
-        {"shape": [-80, -80]},
-        {"shape": 6400},
-    ],
-)
-def test_matrices_of_another_form_are_refused(change: dict[str, Any]) -> None:
-    assert np.array_equal(DyadicMatrix.from_json(MATRIX.to_json()).integers, MATRIX.integers)
-    with pytest.raises(ValueError, match="not a dyadic matrix"):
-        DyadicMatrix.from_json(MATRIX.to_json() | change)
-
-
-@pytest.mark.parametrize("entry", [1.5, True, "1", None])
-def test_entries_are_whole_numbers(entry: Any) -> None:
-    with pytest.raises(ValueError, match="not a dyadic matrix"):
-        DyadicMatrix.from_json({"shape": [1, 1], "unit": "2^0", "rows": [[entry]]})
 
 
 @pytest.mark.parametrize(

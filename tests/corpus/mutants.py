@@ -91,7 +91,8 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
     if path[-3:] == ("weights", "rows", 0) and after and len(get(document, whole[:-1])) == 1:
         return True  # a law's weights say how much more than one another: one alone says nothing
     if "mechanism" in path and path[-2:-1] == ("rows",) and isinstance(after, int):
-        return abs(after - before) <= 1  # one step of a matrix: bias and loss are derived of what is executed
+        # a step of a matrix, or round-off in it: privacy, bias and loss are derived of what is executed
+        return bool(abs(after - before) <= 1 + 1e-10 * max(map(abs, get(document, whole[:-1]))))
     if after is not None and ("achieved" in path or (path[0] == "exposures" and "bound" in path)):
         return Fraction(after) > Fraction(before)
     return path[-1] == "lower_bound" and after is not None and after < before

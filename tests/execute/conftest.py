@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.families.gaussian.release import exact
 from privspec.kernel.writing import plan_digest, write
 from privspec.problem.linear import exact_matrix, numbers_of
 
@@ -46,15 +47,15 @@ def make_plan_dict(
         }
     ]
     given = inputs or [{"name": "x", "start": 0, "stop": columns, "layout": "entries", "lower": "0", "upper": "1"}]
-    law = noise or {"shape": "gaussian", "standard_deviation": "1"}
-    if law["shape"] == "laplace" and not isinstance(law["scale"], list):
-        law = {**law, "scale": [law["scale"]] * B.shape[0]}
+    law = noise or {"shape": "gaussian", "scale": "1"}
+    if law["shape"] == "laplace" and "scale" in law:
+        law = {"shape": "laplace", "scales": [law["scale"]] * B.shape[0]}
     families = {"gaussian": "gaussian", "laplace": "laplace", "knorm-l2": "mixed"}
     m, unit = int(stops[-1]), {"unit": "1"}
     offset = executed.pop("offset", [0] * m)
     target = executed.pop("target", L.tolist() if of == "outputs" else np.eye(m, L.shape[0]).tolist())
     plan: dict[str, Any] = {
-        "format": "privspec-plan/2.0",
+        "format": "privspec-plan/3.0",
         "spec": {"name": "demo"},
         "problem": {
             "format": "privspec-problem/1.0",
@@ -97,14 +98,15 @@ def make_plan_dict(
         },
         "mechanism": {
             "family": families.get(law["shape"], "gaussian"),
+            "sites": [],
             "executed": {
-                "inputs": [{"name": one["name"], "grid": _grid(one)} for one in given],
-                "strategy": DyadicMatrix.rounded(B).to_json(),
+                "steps": [_grid(one) for one in given],
+                "strategy": write(exact(DyadicMatrix.rounded(B))),
                 "noise": law,
                 "grid": "2^-30",
-                "reconstruction": {"of": of, "matrix": DyadicMatrix.rounded(L).to_json()},
+                "reconstruction": write(exact(DyadicMatrix.rounded(L))),
                 "output_grid": "2^-20",
-                "rounding": "strategy",
+                "of_inputs": of == "inputs",
                 **executed,
             },
         },

@@ -10,7 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from privspec.kernel.writing import plan_digest
+from privspec.kernel.core.problem import FORMAT, Data, Frame
+from privspec.kernel.tables import Executed
+from privspec.kernel.tables_forms import Amount, Task
+from privspec.kernel.trust import Trust
+from privspec.kernel.writing import exact_grid, plan_digest, write
 
 ALARM = 1e-6
 """Probability of a false alarm of one test."""
@@ -24,27 +28,42 @@ def make_table_plan(
     inputs: Sequence[Any] | None = None,
     outputs: Sequence[Any] | None = None,
     prior: Sequence[Fraction] | None = None,
+    data: Sequence[str] | None = None,
     measure: str = "epsilon-LDP",
     guarantees: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """A plan with the keys that execution, ledger and estimation read."""
+    """A plan of a table with the keys that execution, ledger and estimation read."""
+    rows = list(inputs or [str(i + 1) for i in range(len(probabilities))])
+    columns = list(outputs or [str(i + 1) for i in range(len(probabilities[0]))])
+    task = Task(
+        outputs=tuple(releases),
+        of=tuple(of),
+        counted=(),
+        rows=tuple(rows),
+        columns=tuple(columns),
+        places=tuple(_places([one if len(releases) == 1 else one[k] for one in columns]) for k in range(len(releases))),
+        prior=None if prior is None else exact_grid(prior),
+        compared=(),
+        expression="",
+        loss=Amount(None, (), (), (), Fraction(0)),
+        estimates=None,
+        conditions=(),
+        accuracy=(),
+        manipulation=(),
+        fairness=(),
+        choices=(),
+        laws=(),
+        rounds=None,
+    )
+    held = tuple(Data(name, "", "clip", None, 1) for name in (of if data is None else data))
+    frame = Frame(FORMAT, "", "demo", Trust("curator", 0), held, (), (), (), (task,))
+    executed = Executed(task, rows, columns, tuple(map(tuple, probabilities)), {}, {})
     plan: dict[str, Any] = {
-        "format": "privspec-plan/2.0",
+        "format": "privspec-plan/3.0",
         "spec": {"name": "demo"},
-        "problem": {"trust": {"kind": "curator"}, "blocks": [{"form": "table"}], "data": []},
+        "problem": write(frame),
         "status": "optimal",
-        "mechanism": {
-            "family": "table",
-            "of": list(of),
-            "releases": list(releases),
-            "inputs": list(inputs or [str(i + 1) for i in range(len(probabilities))]),
-            "outputs": list(outputs or [str(i + 1) for i in range(len(probabilities[0]))]),
-            "prior": None if prior is None else [str(p) for p in prior],
-            "probabilities": [[str(p) for p in row] for row in probabilities],
-            "scalars": {},
-            "laws": {},
-            "recognised": None,
-        },
+        "mechanism": write(executed),
         "guarantees": guarantees
         or [
             {
@@ -61,6 +80,13 @@ def make_table_plan(
     }
     plan["digest"] = plan_digest(plan)
     return plan
+
+
+def _places(labels: Sequence[Any]) -> tuple[int, ...]:
+    """Which value each label is, in the order in which they occur."""
+    known = list(map(str, labels))
+    order = list(dict.fromkeys(known))
+    return tuple(order.index(label) for label in known)
 
 
 def k_rr(size: int, ratio: Fraction = Fraction(27182818, 10**7)) -> list[list[Fraction]]:

@@ -438,7 +438,7 @@ def test_the_whole_way_back() -> None:
     data = {"x": ["red"] * 10_000 + ["green"] * 6_000 + ["blue"] * 4_000}
     release = run(plan, data, randomness=SimulationRandomness(3))
     table = TableLaw.of_plan(plan)
-    prior = prior_of(plan)
+    prior = prior_of(table)
     assert prior is not None and prior.tolist() == [0.5, 0.3, 0.2]
     found = estimate(
         Channel.of(table.matrix(), table.rows.texts), count_reports(table, [release], plan["digest"]), prior

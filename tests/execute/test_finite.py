@@ -120,7 +120,7 @@ def test_what_is_no_law_is_not_run(row: list[str]) -> None:
         execute_plan(plan, {"x": [1]})
 
 
-@pytest.mark.parametrize("part", ["inputs", "outputs", "probabilities", "of"])
+@pytest.mark.parametrize("part", ["inputs", "outputs", "probabilities"])
 def test_tables_that_do_not_fit_are_not_run(part: str) -> None:
     for change in (lambda old: old[:-1], lambda old: [*old, old[0]]):
         plan = words_plan()
@@ -514,7 +514,7 @@ def central_plan(size: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_count_is_computed_and_drawn_once() -> None:
-    plan = central_plan(5, of=("count",), inputs=["0", "1", "2", "3", "4"])
+    plan = central_plan(5, of=("count",), data=("answers",), inputs=["0", "1", "2", "3", "4"])
     model = model_of(COUNT)
     for data, count in (([1, 0, 1, 1], 3), ([0, 0, 0, 0], 0), ([7, 0.2, -3, None], 1)):
         release = run(plan, {"answers": data}, model=model, randomness=SimulationRandomness(1))
@@ -562,6 +562,7 @@ def test_a_release_of_two_outputs_costs_what_they_show_together(tmp_path: Path) 
     plan = make_table_plan(
         table,
         of=("count",),
+        data=("answers",),
         releases=("O", "P"),
         inputs=[str(i) for i in range(5)],
         outputs=[[str(o), str(p)] for o in range(5) for p in range(2)],

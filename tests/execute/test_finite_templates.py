@@ -227,7 +227,7 @@ def test_what_aggregate_refuses(
 ) -> None:
     plan = solved("k_randomised_response").write(tmp_path / "krr.plan.json")
     label = str(plan.document["mechanism"]["outputs"][0])
-    name = str(plan.document["mechanism"]["releases"][0])
+    name = str(plan.document["problem"]["blocks"][0]["outputs"][0])
     (tmp_path / "reports.csv").write_text(f"{name}\n{label}\n{label}\n")
     assert run_command_line(["aggregate", str(plan.path), str(tmp_path / "reports.csv"), *more]) == exit_code
     assert code in capsys.readouterr().err

@@ -249,7 +249,7 @@ def test_what_a_plan_costs(make_plan: MakePlan) -> None:
     plan = make_plan(B, np.ones((4, 4)), outputs=outputs, guarantees=[part])
     assert spends_of_plan(plan) == {ENTRY: Spend(mu=Fraction(1, 10))}
     # ... and unless its outputs look at some of the rows only
-    for matrix, bad in ((L, {}), (np.ones((4, 4)), {"rounding": "outputs"})):
+    for matrix, bad in ((L, {}), (np.ones((4, 4)), {"round_outputs": True})):
         with pytest.raises(UsageError, match="PS1006"):
             spends_of_plan(make_plan(B, matrix, outputs=outputs, guarantees=[part], **bad))
     two = [whole, guarantee(["A", "B"], "3", 1, "replacing everything")]

@@ -37,7 +37,7 @@ def covariance_fits(sample: np.ndarray, expected: np.ndarray) -> bool:
 @pytest.mark.parametrize("rounding", ["strategy", "outputs"])
 def test_covariance_and_mean_of_many_releases(make_plan: MakePlan, rounding: str) -> None:
     B, L = matrices()
-    plan = make_plan(B, L, rounding=rounding)
+    plan = make_plan(B, L, round_outputs=rounding == "outputs")
     sample = simulate(plan, 3000, seed=1)
     assert covariance_fits(sample, L @ L.T)
     error = np.sqrt(np.diag(L @ L.T) / len(sample))
@@ -48,8 +48,8 @@ def test_covariance_and_mean_of_many_releases(make_plan: MakePlan, rounding: str
 @pytest.mark.parametrize(
     ("noise", "variance"),
     [
-        ({"shape": "gaussian", "standard_deviation": "3/2"}, 2.25),
-        ({"shape": "laplace", "scale": ["3/2", "1/3", "2"]}, 2 * np.array([1.5, 1 / 3, 2]) ** 2),
+        ({"shape": "gaussian", "scale": "3/2"}, 2.25),
+        ({"shape": "laplace", "scales": ["3/2", "1/3", "2"]}, 2 * np.array([1.5, 1 / 3, 2]) ** 2),
         ({"shape": "laplace", "scale": "3/2"}, 4.5),
         ({"shape": "knorm-l2", "scale": "1/2"}, 4 * 0.25),
     ],
@@ -70,14 +70,14 @@ def test_exact_and_approximate_simulation_agree(make_plan: MakePlan) -> None:
 
 def test_released_values_lie_on_the_declared_grid(make_plan: MakePlan) -> None:
     for rounding in ("strategy", "outputs"):
-        plan = make_plan(*matrices(), rounding=rounding, output_grid="2^-10")
+        plan = make_plan(*matrices(), round_outputs=rounding == "outputs", output_grid="2^-10")
         steps = execute_plan(plan, {"x": [0.1, 0.2, 0.3, 0.4]}).outputs["O"] * 2**10
         assert np.array_equal(steps, np.rint(steps))
 
 
 def test_rounding_the_outputs_is_the_rounded_exact_sum(make_plan: MakePlan) -> None:
     B, L = matrices()
-    plan = make_plan(B, L, rounding="outputs", output_grid="2^-40")
+    plan = make_plan(B, L, round_outputs=True, output_grid="2^-40")
     executed = read_executed(plan)
     coarse = draw(executed, origin(executed), SimulationRandomness(5))
     # the same noise, evaluated in floats from the first digits
@@ -89,7 +89,7 @@ def test_rounding_the_outputs_is_the_rounded_exact_sum(make_plan: MakePlan) -> N
 
 def test_without_noise_the_answers_are_right(make_plan: MakePlan) -> None:
     B, L = matrices()
-    plan = make_plan(B, L, noise={"shape": "gaussian", "standard_deviation": "1e-12"})
+    plan = make_plan(B, L, noise={"shape": "gaussian", "scale": "1e-12"})
     values = np.array([0.25, 0.5, 1.0, 7.0])
     release = execute_plan(plan, {"x": values}, randomness=SimulationRandomness(1))
     assert np.allclose(release.outputs["O"], L @ B @ np.clip(values, 0, 1), atol=1e-5)
@@ -100,7 +100,7 @@ def test_offsets_shapes_and_several_outputs(make_plan: MakePlan) -> None:
         np.eye(4),
         np.vstack([np.eye(4), np.ones((1, 4))]),
         outputs=[("A", (2, 2)), ("t", ())],
-        noise={"shape": "gaussian", "standard_deviation": "1e-12"},
+        noise={"shape": "gaussian", "scale": "1e-12"},
         offset=[1, 2, 3, 4, 0],
     )
     release = execute_plan(plan, {"x": [0, 0.5, 0.25, 1]})
@@ -150,20 +150,23 @@ def test_a_changed_plan_is_refused(identity_plan: dict[str, Any]) -> None:
     "change",
     [
         {"noise": {"shape": "none"}},
-        {"noise": {"shape": "gaussian", "standard_deviation": "0"}},
-        {"noise": {"shape": "laplace", "scale": ["1", "2"]}},
+        {"noise": {"shape": "gaussian", "scale": "0"}},
+        {"noise": {"shape": "laplace", "scales": ["1", "2"]}},
         {"grid": "0"},
         {"output_grid": "-1"},
         {"grid": "2^-99999"},
         {"strategy": {"shape": [1, 1], "unit": "2^0", "rows": [1]}},
-        {"reconstruction": {"of": "outputs", "matrix": {"shape": [1, 1], "unit": "2^0", "rows": [1]}}},
-        {"reconstruction": {"of": "clouds"}},
+        {"reconstruction": {"shape": [1, 1], "unit": "2^0", "rows": [1]}},
+        {"of_inputs": "clouds"},
         {"outputs": []},
-        {"inputs": [{"name": "x", "start": 1, "stop": 4, "layout": "entries", "grid": "2^-2"}]},
-        {"inputs": [{"name": "x", "start": 0, "stop": 4, "layout": "heap", "grid": "2^-2"}]},
-        {"inputs": [{"name": "x", "start": 0, "stop": 4, "layout": "entries", "grid": "2/3"}]},
-        {"views": [{"outputs": ["O"], "rows": 3}]},
-        {"noise": {"shape": "laplace", "scale": "1"}, "rounding": "outputs"},
+        {"steps": []},
+        {"steps": ["2^-2", "2^-2"]},
+        {"steps": ["2/3"]},
+        {"steps": ["0"]},
+        {"senders": [1, 1, 1, 1]},
+        {"parties": 3},
+        {"noise": {"shape": "laplace", "scales": ["1"] * 4}, "round_outputs": True},
+        {"noise": {"shape": "laplace", "scales": ["1"] * 4, "whole": True}},
     ],
 )
 def test_malformed_plans_are_refused(identity_plan: dict[str, Any], change: dict[str, Any]) -> None:
@@ -174,4 +177,4 @@ def test_malformed_plans_are_refused(identity_plan: dict[str, Any], change: dict
 
 def test_a_plan_without_mechanism_is_refused() -> None:
     with pytest.raises(UsageError, match="PS0820"):
-        read_executed({"format": "privspec-plan/2.0", "status": "infeasible"})
+        read_executed({"format": "privspec-plan/3.0", "status": "infeasible"})

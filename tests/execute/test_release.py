@@ -200,8 +200,8 @@ def test_labels_stand_where_the_language_counts(tmp_path: Path) -> None:
 
 
 LAWS = [
-    {"shape": "gaussian", "standard_deviation": "1"},
-    {"shape": "laplace", "scale": ["1", "2", "1"]},
+    {"shape": "gaussian", "scale": "1"},
+    {"shape": "laplace", "scales": ["1", "2", "1"]},
     {"shape": "knorm-l2", "scale": "1"},
 ]
 

@@ -13,13 +13,13 @@ import pytest
 
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
 from privspec.execute import ledger
-from privspec.execute.family import Rounds
 from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.receipts import participation
 from privspec.kernel.writing import plan_digest
 from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import execute_plan, run
 from tests.execute.voting import make_lottery_plan
+from tests.plans import executed_of
 
 Plan = dict[str, Any]
 SECRET = "Ada Lovelace"
@@ -283,7 +283,7 @@ def test_ledger_with_a_round_that_nobody_paid_for(book: Path) -> None:
 
 def test_two_runs_at_once_wait_for_each_other(roll: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privspec.execute.receipts.WAIT_SECONDS", 0.05)
-    rounds = Rounds.of_plan(rounds_plan())
+    rounds = executed_of(rounds_plan()).rounds
     assert rounds is not None
     with participation(roll, "digest", rounds) as first:
         with pytest.raises(UsageError) as caught, participation(roll, "digest", rounds):

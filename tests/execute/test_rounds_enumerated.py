@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from privspec.core.rounding import exp_down
-from privspec.execute.family import Rounds
 from privspec.execute.receipts import participation
 from privspec.families.voting.rules import RULES, Draw, VotingTask
+from privspec.kernel.promises import SharedBudget
 from privspec.model.values import Symbol
 from privspec.model.voting import FirstChoice, Lottery
 
@@ -105,7 +105,7 @@ def test_one_round_is_nearly_spent_whole() -> None:
 def test_the_file_leaves_out_whom_the_note_says(tmp_path: Path, seed: int) -> None:
     """Random rounds: the file admits exactly those who took part in fewer than `fit`."""
     source: Any = random.Random(seed)
-    rounds = Rounds(3, Fraction(3), Fraction(1), 3)
+    rounds = SharedBudget(3, Fraction(3), Fraction(1), 3)
     names = [f"voter {i}" for i in range(9)]
     before = dict.fromkeys(names, 0)
     for _ in range(15):

@@ -360,10 +360,10 @@ def test_misfits_are_executed_as_the_problem_says(lines: str, misfit: Any, tmp_p
     text = SPEC.replace("  O is 1-DP wrt vote, adding or removing one voter", privacy).replace("1000000", "4")
     plan = solve(Request(Source("town.priv", text + "  noise family dictator\n")))
     document, cast = plan.document, ["west", "west", misfit, "west"]
-    problem, mechanism = document["problem"], document["mechanism"]
+    problem = document["problem"]
     drops = problem["data"][0]["rule"] == "drop"
-    assert drops is mechanism["leaves_out"] is (lines == "adding")
-    assert problem["blocks"][0]["secret"] is (mechanism["voters"] is None) is (lines != "replacing")
+    assert drops is (lines == "adding")
+    assert problem["blocks"][0]["secret"] is (lines != "replacing")
     (said,) = [one["text"] for one in document["assumptions"] if "that is no ballot" in one["text"]]
     assert ("is left out" in said, "counts as the first of all ballots" in said) == (drops, not drops)
     wanted = exact((0, 0, 3)) if drops else exact((1, 0, 3))

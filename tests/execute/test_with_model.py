@@ -41,7 +41,7 @@ privacy:
 
 def test_a_matrix_is_read_with_its_declared_shape(make_plan: MakePlan) -> None:
     model = model_of("[0, 1]^(2, 3)", "sum(sum(x))")
-    quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
+    quiet = {"shape": "gaussian", "scale": "1e-12"}
     matrix = {"name": "x", "start": 0, "stop": 6, "layout": "entries", "lower": "0", "upper": "1", "shape": [2, 3]}
     plan = make_plan(np.eye(6), np.eye(6), noise=quiet, outputs=[("A", (2, 3))], inputs=[matrix])
     values = np.array([[0, 0.25, 0.5], [0.75, 1, 1]])
@@ -54,7 +54,7 @@ def test_a_matrix_is_read_with_its_declared_shape(make_plan: MakePlan) -> None:
 
 def test_estimated_inputs_are_carried_through_the_definitions(make_plan: MakePlan) -> None:
     model = model_of("[0, 1]^3")
-    quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
+    quiet = {"shape": "gaussian", "scale": "1e-12"}
     outputs: list[tuple[str, tuple[int, ...]]] = [("A", (3,)), ("B", ())]
     plan = make_plan(
         np.eye(3), np.eye(3), of="inputs", noise=quiet, outputs=outputs, target=np.vstack([np.eye(3), np.ones(3)])
@@ -67,7 +67,7 @@ def test_estimated_inputs_are_carried_through_the_definitions(make_plan: MakePla
 @pytest.mark.parametrize(
     ("noise", "cost"),
     [
-        ({"shape": "gaussian", "standard_deviation": "2"}, {"mu": Fraction(1)}),
+        ({"shape": "gaussian", "scale": "2"}, {"mu": Fraction(1)}),
         ({"shape": "laplace", "scale": "2"}, {"pure": Fraction(3, 2)}),
         ({"shape": "knorm-l2", "scale": "2"}, {"pure": Fraction(1)}),
     ],

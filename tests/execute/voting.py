@@ -32,11 +32,10 @@ def make_lottery_plan(
     """A plan with the keys that execution and ledger read; rounds: how many, the budget, and the part of each."""
     neighbours = "adding or removing one voter" if voters is None else "replacing one voter"
     places = 1 if ballots == "first choice" else places or len(alternatives)
-    cast = {"output": output, "party": "voter", "ballots": ballots, "alternatives": list(alternatives)}
     count, budget, each = rounds or (1, "1", "1")
     shared = {"count": count, "budget": budget, "each": each, "fit": count}
     plan: dict[str, Any] = {
-        "format": "privspec-plan/2.0",
+        "format": "privspec-plan/3.0",
         "spec": {"name": "vote"},
         "problem": _problem(
             {
@@ -58,15 +57,9 @@ def make_lottery_plan(
         ),
         "status": "feasible",
         "mechanism": {
-            **cast,
             "family": family,
-            "input": "vote",
-            "voters": voters,
-            "places": places,
-            "points": points,
-            "leaves_out": voters is None,
             **(parameters or PARAMETERS[family]),
-            "rounds": rounds and shared,
+            **({"rounds": shared} if rounds else {}),
             "scalars": {},
         },
         "guarantees": [

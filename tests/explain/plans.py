@@ -382,7 +382,8 @@ def page(name: str, reader: str, form: str = "md") -> str:
 def drum(dummies: str, voters: int = 1000) -> Plan:
     """The council's seat, with other dummy votes for each candidate and other voters."""
     found, k = plan("council_seat"), Fraction(dummies)
-    found["mechanism"] |= {"dummy_votes": dummies, "voters": voters}
+    found["mechanism"]["dummy_votes"] = dummies
+    found["problem"]["blocks"][0] |= {"voters": voters, "secret": False}
     found["guarantees"][0]["achieved"]["epsilon"] = f"{math.log(1 + 1 / k) + 1e-9:.9f}"
     return found
 
@@ -392,7 +393,9 @@ def table_of(name: str, rows: list[list[Any]], inputs: list[Any] | None = None) 
     found = plan(name)
     found["mechanism"]["probabilities"] = [[str(p) for p in row] for row in rows]
     if inputs is not None:
-        found["mechanism"] |= {"inputs": inputs, "prior": [str(Fraction(1, len(rows)))] * len(rows)}
+        found["mechanism"]["inputs"] = inputs
+        even = {"shape": [len(rows)], "unit": str(Fraction(1, len(rows))), "rows": [1] * len(rows)}
+        found["problem"]["blocks"][0] |= {"rows": inputs, "prior": even}
         clique = {"cliques": [list(range(len(rows)))], "pairs": {"shape": [0, 3], "unit": "1", "rows": []}}
         found["problem"]["blocks"][0]["compared"] = [clique | {"squares": ["1"], "inputs": len(rows)}]
     return found

@@ -16,6 +16,7 @@ from privspec.explain.facts import Facts
 from privspec.explain.reports import READERS
 from privspec.families.decision import sealed
 from privspec.plan import Plan
+from tests.plans import matrix_of
 
 from .plans import facts
 
@@ -142,10 +143,9 @@ def test_laplace_noise(more: str) -> None:
     plan = solved(PURE + more)
     (exposure,) = facts(dict(plan.document)).exposures
     run = plan.document["mechanism"]["executed"]
-    scales = [Fraction(s) for s in run["noise"]["scale"]]
-    from privspec.core.matrices import DyadicMatrix
+    scales = [Fraction(s) for s in run["noise"]["scales"]]
 
-    rows = DyadicMatrix.from_json(run["strategy"]).to_float()
+    rows = matrix_of(run["strategy"])
     # all answers together, each by itself: what an observer of everything can tell at most
     truth = max(sum(abs(rows[r, i]) / float(b) for r, b in enumerate(scales)) for i in range(3))
     assert exposure.fact.claim.outputs == ("A", "B")
@@ -175,7 +175,8 @@ TABLES: list[tuple[list[str], dict[tuple[str, str], tuple[str, str]]]] = [
 def laws(plan: Plan, seen: tuple[str, ...], name: str) -> list[tuple[list[Fraction], list[Fraction]]]:
     """Pairs of laws of what is seen, of rows that differ in one input."""
     mechanism: dict[str, Any] = plan.document["mechanism"]
-    kept = [mechanism["releases"].index(output) for output in seen]
+    (block,) = plan.document["problem"]["blocks"]
+    kept = [block["outputs"].index(output) for output in seen]
     keys = [tuple(column[i] for i in kept) for column in mechanism["outputs"]]
     found = []
     for row in mechanism["probabilities"]:
@@ -183,7 +184,7 @@ def laws(plan: Plan, seen: tuple[str, ...], name: str) -> list[tuple[list[Fracti
         for key, share in zip(keys, row, strict=True):
             law[key] = law.get(key, Fraction(0)) + Fraction(share)
         found.append([law[key] for key in sorted(law)])
-    at = mechanism["of"].index(name)
+    at = block["of"].index(name)
     rows = mechanism["inputs"]
     return [
         (found[a], found[b])

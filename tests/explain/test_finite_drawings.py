@@ -78,8 +78,10 @@ def test_large_tables_are_drawn_as_blocks() -> None:
     size = 250
     words = [str(i) for i in range(size)]
     rows = [["1" if a == b else "0" for b in range(size)] for a in range(size)]
-    prior = [f"1/{size}"] * size
-    found["mechanism"] |= {"inputs": words, "outputs": words, "probabilities": rows, "prior": prior}
+    found["mechanism"] |= {"inputs": words, "outputs": words, "probabilities": rows}
+    prior = {"shape": [size], "unit": f"1/{size}", "rows": [1] * size}
+    (block,) = found["problem"]["blocks"]
+    block |= {"rows": words, "columns": words, "places": [list(range(size))], "prior": prior}
     plot = drawn(found)["table"]
     assert "means of blocks" in plot.caption
     assert len(plot.draw()) < 100_000
@@ -111,11 +113,12 @@ def test_maps_of_places() -> None:
 
 def test_drawings_are_deterministic_and_escaped() -> None:
     found = plan("commuting")
-    found["mechanism"]["inputs"][0] = "<b>&"
+    found["mechanism"]["inputs"][0] = found["problem"]["blocks"][0]["rows"][0] = "<b>&"
     svg = drawn(found)["table"].draw()
     assert svg == drawn(found)["table"].draw()
     assert "&lt;b&gt;&amp;" in svg
     assert "id=" not in svg
     long = plan("commuting")
-    long["mechanism"]["outputs"][2] = "a very long name of an answer"
+    answers = long["mechanism"]["outputs"], long["problem"]["blocks"][0]["columns"]
+    answers[0][2] = answers[1][2] = "a very long name of an answer"
     assert "a very long n…" in drawn(long)["table"].draw()

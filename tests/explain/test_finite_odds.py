@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from privspec.explain.claims import SURE
 from privspec.explain.curves import EpsilonDeltaCurve, PairsCurve, dominating, odds
 from privspec.explain.probabilities import curve_of, read_table
-from privspec.stated import Mechanism
+from tests.execute.tables import make_table_plan
+from tests.plans import executed_of
 
 from .plans import Plan, explain, facts, page, plan, table_of
 
@@ -111,18 +112,7 @@ def _mixed(corners: list[tuple[Fraction, Fraction]], place: Fraction) -> list[Fr
 def test_seeing_less_never_tells_more(weights: list[list[int]]) -> None:
     rows = [[Fraction(w, sum(row)) for w in row] for row in weights]
     labels = [["0", "0"], ["0", "1"], ["1", "0"], ["1", "1"]]
-    table = read_table(
-        Mechanism.read(
-            {
-                "of": ["x"],
-                "releases": ["a", "b"],
-                "inputs": [str(i) for i in range(len(rows))],
-                "outputs": labels,
-                "prior": None,
-                "probabilities": [[str(p) for p in row] for row in rows],
-            }
-        )
-    )
+    table = read_table(executed_of(make_table_plan(rows, releases=["a", "b"], outputs=labels)))
     alone, both = table.seen(["a"]), table
     assert alone.columns == ((("0",),), (("1",),))
     assert np.allclose(alone.shares[:, 0], [float(row[0] + row[1]) for row in rows])
@@ -230,6 +220,7 @@ def test_tables_too_large_for_every_pair_fall_back_to_the_guarantee() -> None:
     rows = [[(r if a == b else 1) / (r + size - 1) for b in range(size)] for a in range(size)]
     found = table_of("commuting", rows, words)
     found["mechanism"]["outputs"] = words
+    found["problem"]["blocks"][0] |= {"columns": words, "places": [list(range(size))]}
     shown = facts(found).claims[0].shown
     assert shown is not None
     assert not shown.exact

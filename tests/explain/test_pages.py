@@ -183,7 +183,7 @@ def test_a_guarantee_without_odds_says_what_cannot_be_explained(reader: str) -> 
 @pytest.mark.parametrize("reader", READERS)
 def test_infeasible_plans_name_lines_and_changes(reader: str) -> None:
     found = {
-        "format": "privspec-plan/2.0",
+        "format": "privspec-plan/3.0",
         "spec": {"name": "tight", "source": "spec tight\nvariables:\n  input x in [0, 1]\n", "path": "tight.priv"},
         "status": "infeasible",
         "conflicts": [{"line": 3, "text": "input x in [0, 1]"}],

@@ -28,7 +28,7 @@ def estimating_inputs() -> Plan:
     """A plan whose outputs are computed from estimates of the inputs: its sites alone state the variances."""
     document = solved("range_queries", oldest=19)
     mechanism = document["mechanism"]
-    assert mechanism["executed"]["reconstruction"]["of"] == "inputs"
+    assert mechanism["executed"].get("of_inputs")
     assert "output_covariance" not in mechanism
     mechanism["sites"] = [{"at": "O", "covariance": "full", "variance": [4.0] * (ANSWERS - 1) + [9.0]}]
     return document

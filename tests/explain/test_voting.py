@@ -19,7 +19,7 @@ from .test_html import outline
 def test_labels_cannot_inject(reader: str) -> None:
     found = plan("council_seat")
     evil = "<script>alert(1)</script>"
-    found["mechanism"]["alternatives"][0] = found["alternatives"][0]["name"] = evil
+    found["problem"]["blocks"][0]["ballots"]["alternatives"][0] = found["alternatives"][0]["name"] = evil
     found["remarks"]["paper"] = [{"quantity": evil, "says": "0.6931", "holds": "0.7", "text": evil}]
     found["remarks"]["properties"][1]["counterexample"] = evil
     text = explain(found, reader, "html")
@@ -190,12 +190,12 @@ def test_facts_are_machine_readable() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"alternatives": ["north"]}, {"points": "approval"}, {"dummy_votes": "many"}, {"alternatives": ["a", "a"]}],
+    [{"alternatives": ["north"]}, {"points": "approval"}, {"dummy_votes": "many"}, {"base": "2"}],
 )
 def test_plans_of_another_form_are_refused(change: dict[str, object]) -> None:
     found = plan("council_seat")
     found["mechanism"] |= change
-    with pytest.raises(ValueError, match=r"alternatives|points|not a number"):
+    with pytest.raises(ValueError, match=r"alternatives|points|not an exact number|another number"):
         facts(found)
 
 

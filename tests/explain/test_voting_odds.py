@@ -318,7 +318,7 @@ def test_epsilon_against_dummy_votes() -> None:
 
 def test_many_candidates_are_cut() -> None:
     plan = drum("1")
-    plan["mechanism"]["alternatives"] = [f"candidate {i}" for i in range(40)]
+    plan["problem"]["blocks"][0]["ballots"]["alternatives"] = [f"candidate {i}" for i in range(40)]
     fact = facts(plan).mechanism
     assert isinstance(fact, VotingFact)
     plot = laws_plot(fact.examples, fact.rule, fact.vote)

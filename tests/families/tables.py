@@ -48,6 +48,11 @@ class Found:
         return self.document["mechanism"]  # type: ignore[no-any-return]
 
     @property
+    def block(self) -> dict[str, Any]:
+        (found,) = self.document["problem"]["blocks"]
+        return found  # type: ignore[no-any-return]
+
+    @property
     def rows(self) -> list[Row]:
         return [hashable(label) for label in self.mechanism["inputs"]]
 
@@ -69,8 +74,8 @@ class Found:
 
     @property
     def prior(self) -> list[Fraction] | None:
-        listed = self.mechanism["prior"]
-        return None if listed is None else [Fraction(p) for p in listed]
+        listed = self.block["prior"]
+        return None if listed is None else [n * Fraction(listed["unit"]) for n in listed["rows"]]
 
     @property
     def loss(self) -> float:

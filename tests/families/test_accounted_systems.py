@@ -13,7 +13,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from privspec.core.matrices import DyadicMatrix
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.systems import family
@@ -21,7 +20,7 @@ from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.laws.staircase import Stepped
 from privspec.pipeline import Request, solve
 from privspec.stated import parse_exact
-from tests.plans import Document, components
+from tests.plans import Document, components, matrix_of
 
 STEPS = "stepped"
 """What noise in steps is called in plans."""
@@ -139,21 +138,21 @@ def worlds(part: Document, block: Document) -> Iterator[list[dict[float, float] 
     executed = part["mechanism"]["executed"]
     strategy, noise = executed["strategy"], executed["noise"]
     if noise["shape"] == "gaussian":
-        matrix = DyadicMatrix.from_json(strategy).integers.astype(float) * float(parse_exact(strategy["unit"]))
+        matrix = matrix_of(strategy)
         people = block["held"][0]["shape"][0]
         moved = matrix[:, : matrix.shape[1] // people]  # of the first person, as of all others
         assert np.allclose(moved.T @ moved, np.diag(np.diag(moved.T @ moved)), atol=1e-9)
-        mu = float(np.linalg.norm(moved) / float(parse_exact(noise["standard_deviation"])))
+        mu = float(np.linalg.norm(moved) / float(parse_exact(noise["scale"])))
         yield [lambda at: norm.cdf(at, mu * mu / 2, mu)]
         return
     width = Fraction(block["held"][0]["upper"]) - Fraction(block["held"][0]["lower"])
-    entries = [abs(entry) * parse_exact(strategy["unit"]) * width for entry in strategy["rows"]]
+    entries = [abs(entry) * Fraction(strategy["unit"]) * width for entry in strategy["rows"]]
     everything = part["whole"]
     move = sum(entries) if everything else max(entries)
     if noise["shape"] == STEPS:
         yield [steps_let_through(noise["laws"][0], move / parse_exact(executed["grid"]))]
         return
-    (scale,) = noise["scale"]
+    (scale,) = noise["scales"]
     q = float(move / parse_exact(scale))
     # loss l in (-q, q) has density e^((l - q) / 2) / 4, its ends e^-q / 2 and 1 / 2
     inside = lambda at: np.exp((np.clip(at, -q, q) - q) / 2) / 2  # noqa: E731

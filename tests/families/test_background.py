@@ -263,7 +263,7 @@ loss: E[ (z - high)^2 ]
 privacy: z is 2-DP wrt low, given the model
 """
     found = solved_text(text)
-    assert found["mechanism"]["prior"] == ["1/12", "1/6", "1/4", "1/3", "1/12", "1/12"]
+    assert found["problem"]["blocks"][0]["prior"] == {"shape": [6], "unit": "1/12", "rows": [1, 2, 3, 4, 1, 1]}
     chances = dict(zip([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)], [1, 2, 3, 4, 1, 1], strict=True))
     expected = least(list(chances), lambda w: chances[w] / 12, lambda w, z: (z - w[1]) ** 2, [lambda w: w[0]], 3, 2)
     assert found["loss"]["value"] == pytest.approx(expected, rel=1e-6)

@@ -227,7 +227,7 @@ def test_counts_lose_nothing_against_all_worlds(n: int, privacy: str) -> None:
         f"z is {privacy} wrt x, replacing one record",
     )
     found = compiled(text)
-    assert found.mechanism["counted"] == ["x"]
+    assert found.block["counted"] == ["x"]
     rows = [(str(n - k), str(k)) for k in range(n + 1)]
     assert sorted(found.rows) == sorted(rows)
     epsilon, delta = (ONE, Fraction(0)) if privacy == "1-DP" else (HALF, Fraction(1, 20))
@@ -265,7 +265,7 @@ def test_other_summaries_of_three_records(summary: str, by_hand: Callable[..., A
         f"z is 1-DP wrt x, replacing {unit}",
     )
     found = compiled(text)
-    assert found.mechanism["counted"] == ["x"]
+    assert found.block["counted"] == ["x"]
     worlds = powers(numbers(0, 2), 3)
     mass = {"0": Fraction(1, 4), "1": HALF, "2": Fraction(1, 4)}
     law = [mass[a] * mass[b] * mass[c] for a, b, c in worlds]
@@ -321,7 +321,7 @@ def test_computed_values_with_a_law_of_their_own() -> None:
     )
     found = compiled(text)
     rows = numbers(0, 2)
-    assert found.mechanism["of"] == ["most"]
+    assert found.block["of"] == ["most"]
     # any of the three values may become any other by one record
     prior = [Fraction(w, 10) for w in (5, 3, 2)]
     Plain(rows, rows, apart, prior, [Ratio(every_pair(rows), ONE)]).check(found)

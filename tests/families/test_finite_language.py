@@ -165,8 +165,9 @@ def fair(
 
 def shares(plan: dict[str, Any], *names: str) -> dict[tuple[str, ...], Fraction]:
     """Pr(O = 1) in groups of people who agree in some inputs."""
-    of = plan["mechanism"]["of"]
-    prior = [Fraction(p) for p in plan["mechanism"]["prior"]]
+    (block,) = plan["problem"]["blocks"]
+    of, law = block["of"], block["prior"]
+    prior = [n * Fraction(law["unit"]) for n in law["rows"]]
     top: dict[tuple[str, ...], Fraction] = {}
     mass: dict[tuple[str, ...], Fraction] = {}
     for (x, row), weight in zip(table(plan).items(), prior, strict=True):
@@ -208,7 +209,7 @@ def test_people_who_agree_in_all_else_need_no_data_model() -> None:
     loss = "worst[ mismatch(O, y) ]"
     text = FAIR.format(line="independent of sex given y", model="", loss=loss)
     plan = solved(text)
-    assert plan["mechanism"]["prior"] is None
+    assert plan["problem"]["blocks"][0]["prior"] is None
     found = table(plan)
     assert found["0,F"] == found["0,M"]
     with pytest.raises(SpecError) as caught:
@@ -224,7 +225,7 @@ def test_people_who_agree_in_all_else_need_no_data_model() -> None:
 
 def test_similar_people_are_treated_alike() -> None:
     plan = fair("0.2-Lipschitz wrt (y, job), distance |(y, job) - (y, job)'|", model="", loss="worst[ mismatch(O, y) ]")
-    assert plan["mechanism"]["of"] == ["y", "job"]
+    assert plan["problem"]["blocks"][0]["of"] == ["y", "job"]
     for (a, one), (b, other) in combinations(table(plan).items(), 2):
         gap = sum(abs(int(i) - int(j)) for i, j in zip(a.split(","), b.split(","), strict=True))
         assert abs(one["1"] - other["1"]) <= Fraction(gap, 5)

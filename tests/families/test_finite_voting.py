@@ -60,7 +60,7 @@ def election(voters: int, alternatives: int, epsilon: str, loss: str, background
 def test_welfare_with_votes_at_random(voters: int, alternatives: int, epsilon: str, welfare: float) -> None:
     found = compiled(election(voters, alternatives, epsilon, SATISFIED, "vote ~ uniform"))
     assert 1 - found.loss == pytest.approx(welfare, abs=5.1e-5)
-    assert found.mechanism["counted"] == ["vote"]
+    assert found.block["counted"] == ["vote"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_order_is_seen_where_it_is_looked_at() -> None:
     """A voter with twice the weight: rows are lists of votes, and the answer is no worse for it."""
     loss = "E[ (mismatch(O, vote[1]) + sum(mismatch(O, vote[voter]) for voter)) / 4 ]"
     found = compiled(election(3, 2, "1", loss, "vote ~ uniform"))
-    assert found.mechanism["counted"] == []
+    assert found.block["counted"] == []
     assert len(found.rows) == 8
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace
-from privspec.kernel.laws.law import Law, StatedNoise
-from privspec.kernel.writing import written
+from privspec.kernel.laws.law import Law
+from privspec.kernel.writing import write
 from privspec.noise.laplace import LaplaceNoise
 
 LAWS: list[Law] = [Gaussian(Fraction(1)), Laplace((Fraction(2), Fraction(1, 3))), KNorm(Fraction(5, 4))]
@@ -34,11 +34,10 @@ def test_every_law_names_notes_that_are_there(law: Law) -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.family)
 def test_what_stands_in_a_plan_is_text_and_exact(law: Law) -> None:
-    sizes = written("object", law.stated())
-    for item in sizes if isinstance(sizes, list) else [sizes]:
-        assert Fraction(str(item)) > 0
-    size, families = JsonNode(sizes, "noise"), ()
-    assert law.read(StatedNoise(size, 2, families, 1)) == law
+    said = write(law)
+    assert said["shape"] == law.FORM
+    given = {name: getattr(law, name) for name in law.GIVEN}
+    assert read(type(law), JsonNode(said, "noise"), **given) == law
 
 
 def test_gaussian_noise() -> None:

@@ -262,7 +262,7 @@ def test_counts_are_no_records(plan: Plan) -> None:
         (("problem", "blocks", 0, "held", 0, "columns", 1, "shared"), False),
         (("problem", "blocks", 0, "held", 0, "columns", 0, "shared"), True),
         (("problem", "blocks", 0, "held", 0, "columns", 1, "values"), ["-10", "10"]),
-        (("mechanism", "executed", "inputs", 0, "grid"), "3"),
+        (("mechanism", "executed", "steps", 0), "3"),
     ],
 )
 def test_forged_plans_are_refused(plan: Plan, path: tuple[Any, ...], value: Any) -> None:
@@ -341,8 +341,8 @@ def test_grids_are_said_of_all_records() -> None:
     for count, bits in ((1000, 24), (10**6, 32)):
         plan = solve(Request(Source("pay.priv", text.replace("COUNT", str(count)))))
         assert plan.verify().ok
-        (held,) = plan.document["mechanism"]["executed"]["inputs"]
-        assert held["grid"] == f"2^-{bits}"
+        (step,) = plan.document["mechanism"]["executed"]["steps"]
+        assert Fraction(step) == Fraction(1, 2**bits)
         assert count * 2.0**-bits * 100 <= 1e-3 * plan.document["loss"]["value"] ** 0.5
 
 

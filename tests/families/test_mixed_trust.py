@@ -250,7 +250,7 @@ def a_part_of_parts(document: Document) -> None:
     ("lie", "words"),
     [
         (of_the_whole, "about other data, or other trust"),
-        (swapped(1, "secure_sum", 0), "honest"),
+        (swapped(1, "secure_sum", 0), "output_covariance"),
         (swapped(1, "curator"), "."),
         (swapped(2, "nobody"), "is not a mechanism for this trust"),
         (swapped(2, "secure_sum"), "."),

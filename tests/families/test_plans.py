@@ -15,6 +15,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.families.decision import decimal_up
 from privspec.kernel.writing import plan_digest
 from privspec.plan import Plan
+from tests.plans import matrix_of
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs
@@ -102,18 +103,14 @@ def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
     model = model_of(text)
     u = np.random.default_rng(seed).normal(size=model.size)
     executed, (block,) = plan.document["mechanism"]["executed"], plan.document["problem"]["blocks"]
-    strategy, reconstruction = matrix(executed["strategy"]), matrix(executed["reconstruction"]["matrix"])
+    strategy, reconstruction = matrix_of(executed["strategy"]), matrix_of(executed["reconstruction"])
     answers = reconstruction @ strategy @ u
-    if executed["reconstruction"]["of"] == "inputs":
+    if executed.get("of_inputs"):
         found = targets(model, answers)
     else:
         found = answers + np.array(block["offset"]["rows"]) * float(Fraction(block["offset"]["unit"]))
     expected = targets(model, u)
     np.testing.assert_allclose(found, expected, atol=1e-6 * (1 + np.abs(expected).max()))
-
-
-def matrix(data: dict) -> np.ndarray:  # type: ignore[type-arg]
-    return np.array(data["rows"], dtype=float).reshape(data["shape"]) * 2.0 ** int(data["unit"].removeprefix("2^"))
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9), st.integers(1, 20))

@@ -19,6 +19,7 @@ from privspec.families.gaussian.execution import read_executed
 from privspec.families.gaussian.pulled import WORTHWHILE
 from privspec.kernel import judge
 from privspec.plan import Plan
+from tests.plans import dense
 
 Document = dict[str, Any]
 ONE = "variables:\n  input x in [0, 1]\n  output O\nloss: worst[ (O - x)^2 ]\nprivacy: O is 1-GDP wrt x\n"
@@ -300,7 +301,7 @@ def _bound(plan: Document) -> None:
 FORGERIES: dict[str, tuple[Callable[[Document], object], str]] = {
     "loss": (_loss, "loss.value"),
     "bound": (_bound, "bound"),
-    "factor": (lambda p: _doubled(p["mechanism"]["executed"]["reconstruction"]["matrix"]), "covariance"),
+    "factor": (lambda p: _doubled(dense(p, "reconstruction")), "covariance"),
     "centre": (lambda p: _doubled(p["mechanism"]["executed"]["shift"]), "pulled"),
     "share": (lambda p: p["mechanism"]["pulled"]["kept"].__setitem__(0, 0.5), "pulled"),
     "bias": (lambda p: p["mechanism"]["pulled"]["largest_bias"].__setitem__(0, 0.0), "pulled"),

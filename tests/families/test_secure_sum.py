@@ -21,7 +21,7 @@ from privspec.kernel import judge
 from privspec.kernel.worth.shifts import ByLaw
 from privspec.noise.law import Shares
 from privspec.noise.samplers import SimulationRandomness, discrete_gaussian, poisson, polya
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, executed_of, resign, solved_text
 
 ALARM = 1e-6
 """Chance of a false alarm of a test."""
@@ -82,10 +82,9 @@ def test_ten_colluding_of_a_hundred_leave_a_ninetieth_each() -> None:
     curator = solved_text(spec("1-GDP", "curator", people=100))["loss"]["value"]
     plan = solved_text(coalition(10, people=100))
     noise, unit = plan["mechanism"]["executed"]["noise"], plan["mechanism"]["executed"]
-    assert (noise["parties"], noise["honest"]) == (100, 90)
-    scale = Fraction(unit["reconstruction"]["matrix"]["rows"][0]) * Fraction(2) ** int(
-        unit["reconstruction"]["matrix"]["unit"][2:]
-    )
+    done = executed_of(plan)
+    assert (done.parties, done.noise.honest) == (100, 90)
+    scale = unit["reconstruction"]["rows"][0] * Fraction(unit["reconstruction"]["unit"])
     share = Fraction(noise["variance"]) * scale**2
     assert float(share) == pytest.approx(curator / 90, rel=1e-8)
     assert plan["loss"]["value"] == pytest.approx(curator * 100 / 90, rel=1e-8)
@@ -225,10 +224,10 @@ def scaled(factor: Fraction) -> Callable[[str], str]:
 
 FORGERIES = {
     "a share too small": ("1-GDP", noise("variance")(scaled(Fraction(9, 10))), "is stated"),
-    "a scale too small": ("1-DP", noise("scale", 0)(scaled(Fraction(9, 10))), "is stated"),
-    "more parties": ("1-GDP", noise("parties")(200), "noise.parties"),
-    "more that are honest": ("1-GDP", noise("honest")(20), "noise.honest"),
-    "fewer that collude": ("1-GDP", at("problem", "trust", "colluding")(0), "noise.honest"),
+    "a scale too small": ("1-DP", noise("scales", 0)(scaled(Fraction(9, 10))), "is stated"),
+    "more parties": ("1-GDP", at("mechanism", "executed", "parties")(200), "'parties' that is not known"),
+    "more that are honest": ("1-GDP", noise("honest")(20), "'honest' that is not known"),
+    "fewer that collude": ("1-GDP", at("problem", "trust", "colluding")(0), "has a loss below"),
     "a coalition of all": ("1-GDP", at("problem", "trust", "colluding")(20), "no party that adds"),
     "more parties in the problem": (
         "1-GDP",
@@ -241,7 +240,7 @@ FORGERIES = {
     "the law of a curator": ("1-GDP", noise("shape")("gaussian"), "shape"),
     "a law of other shares": ("1-GDP", at("mechanism", "family")("laplace"), "noise"),
     "a vector without shares": ("1-DP", at("mechanism", "family")("mixed"), "not known"),
-    "rounded outputs": ("1-GDP", at("mechanism", "executed", "rounding")("outputs"), "at a curator"),
+    "rounded outputs": ("1-GDP", at("mechanism", "executed", "round_outputs")(True), "at a curator"),
     "a loss without the coalition": ("1-GDP", at("loss", "value")(1.0), "loss"),
     "other notes": ("1-GDP", at("guarantees", 0, "because")(["gaussian-exact", "post-processing"]), "notes"),
     "a bound of a curator": ("1-GDP", at("loss", "among")("Gaussian noise of any covariance, unbiased"), "about"),

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import SolveError
 from privspec.execute.family import simulate
 from privspec.families.gaussian.stepped import law_of
 from privspec.kernel import judge
-from privspec.kernel.laws.staircase import Stepped
+from privspec.kernel.laws.staircase import Staircase, Stepped
 from privspec.kernel.worth.shifts import ADDITIVE, ALONE, EVERY
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.staircase import SteppedNoise, stepped
@@ -156,7 +156,7 @@ def test_laws_that_rise_and_laws_with_a_point_keep_to_delta(epsilon: str, delta:
 
 def test_approximate_noise_has_the_same_figures() -> None:
     law = LAWS[2]
-    noise = SteppedNoise((law, law), Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
+    noise = SteppedNoise(Staircase((law,)), Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
     assert noise.shape == (200_000, 2)
     assert float((noise**2).mean()) == pytest.approx(float(law.square) / 100, rel=0.02)
 
@@ -280,8 +280,8 @@ def test_geometric_noise_is_on_points_that_answers_are(domain: str, loss: str) -
     assert judge(plan_text(plan)).ok
     executed = plan["mechanism"]["executed"]
     assert executed["noise"]["shape"] == "laplace"
-    assert executed["grid"] == "2^0"
-    assert all(Fraction(one["grid"]) >= Fraction(1, 5) for one in executed["inputs"])
+    assert executed["grid"] == "1"
+    assert all(Fraction(step) >= Fraction(1, 5) for step in executed["steps"])
     assert "is not geometric" in " ".join(
         claim.text for claim in judge(plan_text(mutate(plan, (*EXECUTED, "grid"), "2"))).claims if not claim.holds
     )

@@ -75,7 +75,7 @@ def test_whom_nobody_knows_add_the_noise_of_a_secure_sum() -> None:
 def test_less_noise_and_other_parties_are_refused(trust: str) -> None:
     plan = asked("1-GDP wrt word, replacing one person", trust)
     noise = plan["mechanism"]["executed"]["noise"]
-    key = "standard_deviation" if trust == "curator" else "variance"
+    key = "scale" if trust == "curator" else "variance"
     forged = mutate(plan, ("mechanism", "executed", "noise", key), str(Fraction(noise[key]) / 2))
     assert "privacy" in {one.name for one in judge(JsonNode(resign(forged), "plan")).failed}
     if trust == "secure_sum":

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from privspec import Problem
 from privspec.core.diagnostics import PrivspecError
-from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, matrix_of, resign, solved_text
 from tests.semantics import specs
 from tests.semantics.meaning import Meaning, World, flat
 
@@ -253,9 +252,7 @@ def reached(costs: list[float], lines: list[Line]) -> float:
 def protects(case: Case, plan: Document) -> Iterator[float]:
     """How far the executed answers move neighbours apart, in what each line allows."""
     executed = plan["mechanism"]["executed"]
-    strategy = DyadicMatrix.from_json(executed["strategy"]).to_float() / float(
-        F(executed["noise"]["standard_deviation"])
-    )
+    strategy = matrix_of(executed["strategy"]) / float(F(executed["noise"]["scale"]))
     whole = case.farthest(strategy, [case.counts(one) for one in case.people()])
     yield from (whole / float(mu) for some, mu in case.lines if len(some) == len(case.outputs))
 

@@ -142,7 +142,7 @@ def test_the_strictest_of_several_requirements() -> None:
     decision = decided(text)
     assert float(decision.chosen.draw.number) == pytest.approx(1 / math.expm1(0.25), rel=1e-8)
     # one line lets voters come and go: their number is a secret, whatever the others say
-    assert decision.decided().document()["mechanism"]["voters"] is None
+    assert decision.decided().document()["problem"]["blocks"][0]["secret"]
 
 
 def test_a_worst_case_without_an_exact_value() -> None:
@@ -358,7 +358,7 @@ def test_a_plan_says_what_holds_and_what_the_paper_says() -> None:
     text = template_text("dp_random_dictatorship").replace("= 0.5", "= 0.69315").replace("T = 1000", "T = 10")
     plan = solved(text).document
     remarks = plan["remarks"]
-    assert plan["mechanism"]["voters"] is None
+    assert plan["problem"]["blocks"][0]["secret"]
     assert remarks["compared"] == "random_dictator"
     assert [p["name"] for p in remarks["properties"]] == list(PROPERTIES)
     (remark,) = remarks["paper"]

@@ -39,8 +39,8 @@ def tree(folder: Path) -> Path:
     """A copy of the package with the function, as it is installed."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(TOP / "privspec", folder / "privspec", ignore=ignored)
-    shutil.copytree(TOP / "solvers", folder / "privspec" / "solvers", ignore=ignored)
-    shutil.copytree(TOP / "specs", folder / "privspec" / "specs", ignore=ignored)
+    shutil.copytree(TOP / "solvers", folder / "privspec" / "solvers", ignore=ignored, dirs_exist_ok=True)
+    shutil.copytree(TOP / "specs", folder / "privspec" / "specs", ignore=ignored, dirs_exist_ok=True)
     functions = folder / "privspec" / "functions"
     (functions / "alternating.py").write_text(FILE, encoding="utf-8")
     homes = functions / "__init__.py"

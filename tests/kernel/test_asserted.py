@@ -14,9 +14,8 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, SpecError
-from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, matrix_of, resign, solved_text
 
 SPEC = """\
 variables:
@@ -89,8 +88,8 @@ def test_neighbouring_values_on_the_grid_stay_within_what_is_hidden() -> None:
     """However two values at the asserted distance are rounded, the executed strategy moves by at most mu."""
     plan = solved_text(spec())
     executed = plan["mechanism"]["executed"]
-    strategy = DyadicMatrix.from_json(executed["strategy"]).to_float()
-    step = float(Fraction(2) ** int(executed["inputs"][0]["grid"].partition("^")[2]))
+    strategy = matrix_of(executed["strategy"])
+    step = float(Fraction(executed["steps"][0]))
     dice = np.random.default_rng(3)
     for _ in range(300):
         value, way = dice.normal(size=3) * 100, dice.normal(size=3)
@@ -139,7 +138,7 @@ def _part(plan: Document) -> Any:
 
 def _quieter(plan: Document) -> None:
     noise = plan["mechanism"]["executed"]["noise"]
-    noise["standard_deviation"] = str(Fraction(noise["standard_deviation"]) / 2)
+    noise["scale"] = str(Fraction(noise["scale"]) / 2)
 
 
 FORGERIES: dict[str, tuple[Callable[[Document], None], str]] = {

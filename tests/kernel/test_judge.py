@@ -113,7 +113,7 @@ def test_the_frame_is_closed() -> None:
     plan = solved("counting_query")
     assert judge(json.dumps(plan)).ok
     for text in (
-        json.dumps(plan).replace('"format"', '"format": "privspec-plan/2.0", "format"', 1),
+        json.dumps(plan).replace('"format"', '"format": "privspec-plan/3.0", "format"', 1),
         json.dumps(plan | {"digest": "0" * 64}),
         json.dumps(mutate(plan, ("format",), "privspec-plan/1.0")),
         json.dumps(mutate(plan, ("more",), 1)),

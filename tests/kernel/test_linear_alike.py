@@ -24,6 +24,7 @@ from privspec.plan import Plan
 from tests import plans
 from tests.families.specs import spec
 from tests.families.test_alike import PARTY, X, alike_from
+from tests.plans import dense
 
 F = Fraction
 
@@ -220,7 +221,7 @@ def in_target(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 def fewer_columns(plan: dict[str, Any]) -> None:
     """One class of all units, with the columns of the first."""
-    target, strategy = plan["problem"]["blocks"][0]["target"], plan["mechanism"]["executed"]["strategy"]
+    target, strategy = plan["problem"]["blocks"][0]["target"], dense(plan)
     classes((12,), (0,))(plan)
     target |= {"shape": [2, 1], "rows": target["rows"][::2]}
     strategy |= {"shape": [strategy["shape"][0], 1], "rows": strategy["rows"][::2]}
@@ -228,7 +229,7 @@ def fewer_columns(plan: dict[str, Any]) -> None:
 
 def wide_strategy(plan: dict[str, Any]) -> None:
     """A column for every unit, as if nothing were added up."""
-    found = plan["mechanism"]["executed"]["strategy"]
+    found = dense(plan)
     rows = [found["rows"][2 * i : 2 * i + 2] for i in range(found["shape"][0])]
     plan["mechanism"]["executed"]["strategy"] = found | {
         "shape": [len(rows), 12], "rows": [v for a, b in rows for v in [a] * 4 + [b] * 8]
@@ -259,8 +260,8 @@ def alone(plan: dict[str, Any]) -> None:
 
 def one_message_of_two_classes(plan: dict[str, Any]) -> None:
     """An answer that is the sum of those of two classes."""
-    rows = plan["mechanism"]["executed"]["strategy"]["rows"]
-    width = plan["mechanism"]["executed"]["strategy"]["shape"][1]
+    found = dense(plan)
+    rows, (_, width) = found["rows"], found["shape"]
     first = next(i for i in range(0, len(rows), width) if rows[i])
     rows[first + 1] = rows[first]
 
@@ -308,7 +309,7 @@ ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "no units": ("entry", no_units, "of the size of its inputs"),
     "a form that nobody knows": ("entry", in_target("form", "repeat"), "not known|does not have"),
     "a shape": ("entry", in_target("shape", [2, 12]), "in place of|of the size"),
-    "a strategy of every number": ("entry", wide_strategy, "not what the problem"),
+    "a strategy of every number": ("entry", wide_strategy, "matrices of other inputs"),
     "fewer copies under everything": ("everything", classes((1, 8), (0, 1)), "not of all units"),
     "units added up that each party sends": ("entry", nobody, "more than one party|hides"),
     "a message of two classes": ("alone", one_message_of_two_classes, "more than one party"),
@@ -353,9 +354,9 @@ def test_classes_of_another_spec_are_not_those_of_this_one(key: str, change: Cal
 def test_the_kernel_counts_how_many_of_a_class_move_at_once(key: str) -> None:
     """Where one unit alone is a class, three at once move the other class at least twice; guarantees follow."""
     plan = json.loads(solved(key))
-    strategy = plan["mechanism"]["executed"]["strategy"]
+    strategy = dense(plan)
     places: Places = {0: (0, ExchangeableUnits(1, (4, 8), (0, 1)))}
-    rows, step = strategy["shape"][0], F(2) ** int(strategy["unit"][2:])
+    rows, step = strategy["shape"][0], F(strategy["unit"])
     whole = [strategy["rows"][2 * i : 2 * i + 2] for i in range(rows)]
     moves = units_of(Difference((box(0, 12),), 3), places)
     largest = max(float(Dense(fmpq_mat([row]) * rational(step)).quadratic_sensitivity(moves)) for row in whole) ** 0.5

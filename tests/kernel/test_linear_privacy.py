@@ -45,6 +45,7 @@ from privspec.kernel.terms import Noise as NoisyAnswers
 from privspec.kernel.trust import Trust
 from tests import plans
 from tests.families.specs import spec
+from tests.plans import dense
 
 F = Fraction
 Plan = dict[str, Any]
@@ -232,7 +233,7 @@ def release(rows: list[list[int]], noise: Law, of: list[list[int]] | None = None
     )  # fmt: skip
     plain: dict[str, Any] = {
         "steps": (F(1, 4),), "strategy": fmpq_mat(rows), "noise": noise, "grid": F(1, 4),
-        "of_inputs": False, "reconstruction": fmpq_mat(rebuilt), "output_grid": F(1, 4),
+        "reconstruction": fmpq_mat(rebuilt), "output_grid": F(1, 4), "of_inputs": False,
         "round_outputs": False, "senders": (1,) * k, "parties": 1,
     }  # fmt: skip
     return Release(problem, **(plain | changed))
@@ -443,19 +444,32 @@ def executed(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
     return at("mechanism", "executed", *path)
 
 
+def of_strategy(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
+    """The same of the strategy, entry by entry."""
+
+    def setting(value: Any) -> Callable[[Plan], None]:
+        def change(plan: Plan) -> None:
+            dense(plan)
+            executed("strategy", *path)(value)(plan)
+
+        return change
+
+    return setting
+
+
 def block(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
     return at("problem", "blocks", 0, *path)
 
 
 def twice(plan: Plan) -> None:
     """Every answer is twice as far from its neighbours."""
-    rows = plan["mechanism"]["executed"]["strategy"]["rows"]
-    plan["mechanism"]["executed"]["strategy"]["rows"] = [2 * v for v in rows]
+    found = dense(plan)
+    found["rows"] = [2 * v for v in found["rows"]]
 
 
 def swapped_rows(plan: Plan) -> None:
     """The reconstruction uses one more answer for the output of the stricter observer."""
-    found = plan["mechanism"]["executed"]["reconstruction"]["matrix"]
+    found = dense(plan, "reconstruction")
     k = found["shape"][1]
     found["rows"][5 * k : 6 * k] = found["rows"][:k]
 
@@ -466,21 +480,23 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "answers of records that move": ("moving", twice, "is stated"),
     "a vector of answers": ("knorm", twice, "is stated"),
     "a large box": ("box", twice, "is stated"),
-    "less Gaussian noise": ("gaussian", executed("noise", "standard_deviation")("1/2"), "mu is 2"),
-    "no noise": ("gaussian", executed("noise", "standard_deviation")("0"), "noise of no size"),
-    "negative noise": ("gaussian", executed("noise", "standard_deviation")("-1"), "noise of no size"),
-    "less Laplace noise": ("laplace", executed("noise", "scale", 0)("1/100"), "is stated"),
-    "one scale for all": ("laplace", executed("noise", "scale")("1"), "not a list"),
-    "noise of another shape": ("gaussian", executed("noise", "shape")("none"), "not what the problem"),
+    "less Gaussian noise": ("gaussian", executed("noise", "scale")("1/2"), "mu is 2"),
+    "no noise": ("gaussian", executed("noise", "scale")("0"), "noise of no size"),
+    "negative noise": ("gaussian", executed("noise", "scale")("-1"), "noise of no size"),
+    "less Laplace noise": ("laplace", executed("noise", "scales", 0)("1/100"), "is stated"),
+    "one scale for all": ("laplace", executed("noise", "scales")("1"), "not a list"),
+    "noise of another shape": ("gaussian", executed("noise", "shape")("none"), "not known"),
     "a discrete law that nobody knows": ("gaussian", executed("noise", "law")("x"), "not known"),
     "a coarse lattice": ("laplace", executed("grid")("2^0"), "is stated"),
     "no lattice": ("laplace", executed("grid")("0"), "not positive"),
-    "a grid without the ends of the interval": ("gaussian", executed("inputs", 0, "grid")("2/3"), "whole number"),
-    "counts in halves": ("counts", executed("inputs", 0, "grid")("1/2"), "whole number"),
-    "inputs in another order": ("gaussian", executed("inputs", 0, "name")("y"), "not what the problem"),
-    "outputs rounded, answers not": ("laplace", executed("rounding")("outputs"), "for Gaussian noise"),
-    "answers rounded, not outputs": ("mixed", executed("rounding")("strategy"), "is no mixture"),
-    "a rounding that nobody knows": ("gaussian", executed("rounding")("none"), "not known"),
+    "a grid without the ends of the interval": ("gaussian", executed("steps", 0)("2/3"), "whole number"),
+    "counts in halves": ("counts", executed("steps", 0)("1/2"), "whole number"),
+    "a grid of an input more": ("gaussian", executed("steps")(lambda steps: steps * 2), "not one for each input"),
+    "outputs rounded, answers not": ("laplace", executed("round_outputs")(True), "for Gaussian noise"),
+    "answers rounded, not outputs": ("mixed", executed("round_outputs")(False), "is no mixture"),
+    "a rounding that nobody knows": ("gaussian", executed("round_outputs")("none"), "neither true nor false"),
+    "fewer who send": ("nobody", executed("senders")([1]), "'senders' that is not known"),
+    "geometric noise or not": ("laplace", executed("noise", "whole")(True), "'whole' that is not known"),
     "a listed view": ("gaussian", executed("views")([{"outputs": ["O"], "rows": 1}]), "'views' that is not known"),
     "a seed": ("gaussian", executed("seed")(1), "not known"),
     "an output of one more answer": ("mixed", swapped_rows, "privacy|inverse"),
@@ -500,12 +516,12 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "no guarantee": ("gaussian", at("guarantees")([]), "entries in place of"),
     "a family that is not allowed": ("gaussian", block("families")(["laplace"]), "not a family of noise"),
     "tables only": ("gaussian", block("families")(["table", "knorm"]), "not a family of noise"),
-    "another family": ("gaussian", at("mechanism", "family")("laplace"), "standard_deviation|scale"),
+    "another family": ("gaussian", at("mechanism", "family")("laplace"), "not known|scale"),
     "a family that nobody knows": ("gaussian", at("mechanism", "family")("table"), "not known"),
     "records dropped under replacing": ("moving", at("problem", "data", 0, "rule")("drop"), "leaves records out"),
     "messages hidden from an observer": ("mixed", at("problem", "trust", "kind")("nobody"), "at a curator|hides"),
     "an obligation that hides its outputs": ("mixed", at("problem", "obligations", 0, "seen")(["O"]), "hides"),
-    "a message of two parties": ("nobody", executed("strategy", "rows", 1)(1), "more than one party"),
+    "a message of two parties": ("nobody", of_strategy("rows", 1)(1), "more than one party"),
     "a vector under trust nobody": ("knorm", at("problem", "trust", "kind")("nobody"), "for this trust"),
     "noise under a secure sum": ("gaussian", at("problem", "trust", "kind")("secure_sum"), "not known"),
     "a difference of no input": ("gaussian", block("differences", 0, 0, "parts", 0, "stop")(3), "as a whole|runs"),
@@ -515,10 +531,10 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "records that move and drop": ("counts", block("differences", 0, 0, "parts", 0, "shape")("swap"), "leaves records"),
     "no difference of an obligation": ("gaussian", block("differences")([]), "entries in place of"),
     "an obligation without differences": ("gaussian", block("differences", 0)([]), "differences"),
-    "a matrix that is cut off": ("gaussian", executed("strategy", "rows")(lambda rows: rows[:-1]), "in place of"),
-    "a matrix of other shape": ("gaussian", executed("strategy", "shape")([2, 8]), "not what the problem"),
-    "entries that are no integers": ("gaussian", executed("strategy", "rows", 0)(1.5), "whole number"),
-    "a reconstruction of nothing": ("gaussian", executed("reconstruction", "of")("clouds"), "not known"),
+    "a matrix that is cut off": ("gaussian", of_strategy("rows")(lambda rows: rows[:-1]), "in place of"),
+    "a matrix of other shape": ("gaussian", of_strategy("shape")([2, 8]), "in place of|matrices of other inputs"),
+    "entries that are no integers": ("gaussian", of_strategy("rows", 0)(1.5), "whole number"),
+    "a reconstruction of nothing": ("gaussian", executed("of_inputs")(True), "unbiased"),
     "an output that stands elsewhere": ("gaussian", block("released", 0, "start")(1), "does not fit|ends"),
     "an input that ends before it starts": ("gaussian", block("held", 0, "start")(9), "ends"),
 }

@@ -21,6 +21,7 @@ from privspec.families.gaussian.problem import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
 from tests.families.specs import spec
+from tests.plans import dense
 
 Plan = dict[str, Any]
 LINE = "O is 1-GDP wrt x, replacing one entry"
@@ -194,7 +195,7 @@ def set_at(*path: Any, value: Any) -> Attack:
 
 
 def biased(plan: Plan) -> None:
-    matrix = plan["mechanism"]["executed"]["reconstruction"]["matrix"]
+    matrix = dense(plan, "reconstruction")
     matrix["rows"][0] += matrix["rows"][0] // 1000 + 1000
 
 
@@ -253,13 +254,13 @@ ATTACKS: list[tuple[str, Attack, str]] = [
     ("prefix", biased, "unbiased"),
     ("nobody", biased, "unbiased|loss.value|output_covariance"),
     ("prefix", set_at("mechanism", "executed", "output_grid", value="2^-4"), "rounding"),
-    ("prefix", set_at("mechanism", "executed", "inputs", 0, "grid", value="2^-4"), "rounding"),
+    ("prefix", set_at("mechanism", "executed", "steps", 0, value="2^-4"), "rounding"),
     (
         "prefix",
-        set_at("mechanism", "executed", "noise", "standard_deviation", value="1/2"),
+        set_at("mechanism", "executed", "noise", "scale", value="1/2"),
         "privacy|output_covariance",
     ),
-    ("pure", set_at("mechanism", "executed", "noise", "scale", 0, value="1e-300"), "privacy|below the grid"),
+    ("pure", set_at("mechanism", "executed", "noise", "scales", 0, value="1e-300"), "privacy|below the grid"),
     ("accurate", set_at("accuracy", value=[]), "accuracy"),
     ("accurate", set_at("accuracy", 0, "value", value=lowered), "accuracy"),
     ("accurate", set_at("accuracy", 0, "bound", value=2.0), "accuracy"),

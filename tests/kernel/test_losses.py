@@ -206,13 +206,13 @@ def test_votes_count_by_electorates_in_which_all_others_agree(
 ) -> None:
     """Beside every electorate and every change of one vote: those that are looked at let through as much."""
     ballots = Ballots("first choice", tuple(alternatives), 1, "first choice")
-    rule = RuleAt(BY_NAME[family], Fraction(number))
+    rule, amount = RuleAt(BY_NAME[family], Fraction(number)), {BY_NAME[family].parameter: Fraction(number)}
     vote = Vote(
         "vote", "voter", "seat", voters, False, ballots, None, Total((), ZERO), "", (), None, ()
     )  # fmt: skip
     unit = SimpleNamespace(adding=False, kind="party", count=1)
     case: Any = SimpleNamespace(frame=SimpleNamespace(obligations=[SimpleNamespace(units=[unit])]))
-    found = _of_votes(case, Executed(vote, rule, False, False, None, {}), 0, {})
+    found = _of_votes(case, Executed(vote, family, {}, **amount), 0, {})
     assert found is not None
     assert found.own
     every = [one for one in product(range(voters), repeat=len(alternatives)) if sum(one) == voters - 1]

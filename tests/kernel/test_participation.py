@@ -13,10 +13,9 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
-from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
 from privspec.kernel.changes import groups, spaced
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, matrix_of, resign, solved_text
 
 SPEC = """\
 variables:
@@ -89,10 +88,10 @@ def test_no_pattern_moves_more_than_is_stated(unit: str, measure: str) -> None:
     plan = solved_text(spec(unit, 8, measure))
     assert not failures(plan)
     executed = plan["mechanism"]["executed"]
-    strategy = DyadicMatrix.from_json(executed["strategy"]).to_float()
+    strategy = matrix_of(executed["strategy"])
     order, scales = 2, np.ones(len(strategy))
     if plan["mechanism"]["family"] == "laplace":
-        order, scales = 1, np.array([float(eval(b)) for b in executed["noise"]["scale"]])
+        order, scales = 1, np.array([float(eval(b)) for b in executed["noise"]["scales"]])
     elif plan["mechanism"]["family"] == "mixed":
         scales *= float(eval(executed["noise"]["scale"]))
     most = 0.0

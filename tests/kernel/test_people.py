@@ -17,7 +17,6 @@ from flint import fmpq, fmpq_mat
 
 from privspec.api import Problem
 from privspec.core.diagnostics import VerificationError
-from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import Difference, Part
@@ -27,7 +26,7 @@ from privspec.kernel.strategies import dense
 from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.worth.traces import gauge, owners_of
 from privspec.plan import Plan
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, matrix_of, resign, solved_text
 
 F = Fraction
 Ends = tuple[int, ...]
@@ -168,10 +167,10 @@ def test_nobody_moves_more_than_is_stated(unit: str, measure: str) -> None:
     plan = solved_text(spec(unit, measure, "marginals(visits, up_to = 2)"))
     assert not failures(plan)
     executed = plan["mechanism"]["executed"]
-    strategy = DyadicMatrix.from_json(executed["strategy"]).to_float()
+    strategy = matrix_of(executed["strategy"])
     order, scales = 2, np.ones(len(strategy))
     if plan["mechanism"]["family"] == "laplace":
-        order, scales = 1, np.array([float(F(b)) for b in executed["noise"]["scale"]])
+        order, scales = 1, np.array([float(F(b)) for b in executed["noise"]["scales"]])
     elif plan["mechanism"]["family"] == "mixed":
         scales *= float(F(executed["noise"]["scale"]))
     most = 2 if "2 in" in unit else 1 if "1 in" in unit else 3
@@ -255,7 +254,7 @@ def test_a_plan_for_another_number_of_records_is_not_that_of_its_spec(tmp_path: 
 def test_noise_that_is_too_small() -> None:
     plan = copy.deepcopy(solved_text(spec()))
     executed = plan["mechanism"]["executed"]
-    executed["noise"]["standard_deviation"] = str(F(executed["noise"]["standard_deviation"]) * F(9, 10))
+    executed["noise"]["scale"] = str(F(executed["noise"]["scale"]) * F(9, 10))
     assert "privacy" in failures(plan)
 
 

@@ -17,7 +17,7 @@ from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, SCOPE, ByLaw, least, shown
-from tests.plans import mutate, resign, solved_text
+from tests.plans import dense, mutate, resign, solved_text
 
 NUMBER = """
 variables:
@@ -245,8 +245,8 @@ def test_laws_of_several_answers_are_refused(forged: dict[str, Any], first: int,
     executed, sites = plan["mechanism"]["executed"], plan["mechanism"]["sites"]
     honest = executed["noise"]["laws"][0]
     executed["noise"]["laws"].append(honest | forged)
-    executed["strategy"] |= {"shape": [2, 50], "rows": [first] * 50 + [1] * 50}
-    matrix = executed["reconstruction"]["matrix"]
+    dense(plan).update(shape=[2, 50], rows=[first] * 50 + [1] * 50)
+    matrix = dense(plan, "reconstruction")
     matrix |= {"shape": [1, 2], "rows": matrix["rows"] * 2}
     sites[0]["parameters"]["rows"] = 2
     assert reason in refused(resign(plan))
@@ -257,7 +257,7 @@ def test_figures_of_parties_are_epsilons_of_a_law_and_not_its_delta() -> None:
     plan = solved_text((Path(__file__).parents[1] / "questions" / "everybody_chooses.priv").read_text())
     law = Stepped(Fraction(1000), (100 * 2**30) // 800 | 1, 1, Fraction(1, 3), 0, (1,))
     grid, mechanism, (guarantee,) = Fraction(1, 2**30), plan["mechanism"], plan["guarantees"]
-    assert mechanism["executed"]["grid"] == "2^-30"
+    assert Fraction(mechanism["executed"]["grid"]) == grid
     stated = {"epsilon": "1000", "width": law.width, "period": 1, "ratio": "1/3", "point": 0}
     stated["weights"] = {"shape": [1], "unit": "1", "rows": [1]}
     mechanism["family"], mechanism["executed"]["noise"] = "stepped", {"shape": "stepped", "laws": [stated]}
@@ -350,7 +350,7 @@ def test_no_law_of_moves_in_steps_is_below_the_closed_form(epsilon: float, power
 
 
 STEPS = ("problem", "blocks", 0, "held", 0, "step")
-INPUT = ("mechanism", "executed", "inputs", 0, "grid")
+INPUT = ("mechanism", "executed", "steps", 0)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ INPUT = ("mechanism", "executed", "inputs", 0, "grid")
 def test_answers_between_the_points_of_their_lattice_are_refused(path: tuple[str | int, ...], value: str) -> None:
     plan = plan_of("1", domain="{0, 1}^10", neighbours="replacing one record")
     assert judge(plan_text(plan)).ok
-    assert plan["mechanism"]["executed"]["grid"] == plan["mechanism"]["executed"]["inputs"][0]["grid"] == "1"
+    assert plan["mechanism"]["executed"]["grid"] == plan["mechanism"]["executed"]["steps"][0] == "1"
     refused(mutate(plan, path, value))
 
 
@@ -377,7 +377,7 @@ def test_numbers_of_an_interval_are_not_judged_by_steps() -> None:
     """The law for whole numbers, on sums of numbers that may move by any part of one."""
     whole = plan_of("1", domain="{0, 1}^10", neighbours="replacing one record")
     plan = plan_of("1", domain="[0, 1]^10", neighbours="replacing one record")
-    executed = whole["mechanism"]["executed"] | {"inputs": plan["mechanism"]["executed"]["inputs"]}
+    executed = whole["mechanism"]["executed"] | {"steps": plan["mechanism"]["executed"]["steps"]}
     refused(mutate(plan, ("mechanism", "executed"), executed))
 
 

@@ -15,14 +15,13 @@ from privspec.solvers.programs import farthest as farthest_of_doubles
 
 from privspec.api import Problem
 from privspec.core.diagnostics import PrivspecError, SpecError
-from privspec.core.matrices import DyadicMatrix
 from privspec.execute.family import simulate
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.strategies.dense import farthest, of_vectors
 from privspec.kernel.worth.traces import charged, together
 from tests.kernel.test_participation import patterns
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, matrix_of, resign, solved_text
 
 SPEC = """\
 variables:
@@ -117,7 +116,7 @@ def test_columns_make_up_differences() -> None:
 
 
 def strategy_of(plan: Document) -> np.ndarray:
-    return DyadicMatrix.from_json(plan["mechanism"]["executed"]["strategy"]).to_float()
+    return matrix_of(plan["mechanism"]["executed"]["strategy"])
 
 
 @pytest.mark.parametrize("unit", [EXACTLY, FARTHER])
@@ -263,7 +262,7 @@ FORGERIES: dict[str, tuple[Callable[[Document], object], str]] = {
     "no vectors": (lambda p: _block(p).pop("vectors"), "shape"),
     "inputs of another shape": (lambda p: _block(p)["held"][0].update(shape=[27]), "apart"),
     "Laplace noise": (lambda p: p["mechanism"].update(family="laplace"), ""),
-    "less noise": (lambda p: p["mechanism"]["executed"]["noise"].update(standard_deviation="0.9"), "privacy"),
+    "less noise": (lambda p: p["mechanism"]["executed"]["noise"].update(scale="0.9"), "privacy"),
 }
 
 

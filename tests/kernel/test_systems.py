@@ -181,7 +181,7 @@ def a_system_within(plan: Document) -> None:
 
 
 def words_of_its_own(plan: Document) -> None:
-    part(plan, 0)["format"] = "privspec-plan/2.0"
+    part(plan, 0)["format"] = "privspec-plan/3.0"
 
 
 def an_unknown_key(plan: Document) -> None:
@@ -194,7 +194,7 @@ def shares_of_another_number(plan: Document) -> None:
 
 def less_noise(plan: Document) -> None:
     noise = part(plan, 0)["mechanism"]["executed"]["noise"]
-    noise["standard_deviation"] = str(Fraction(noise["standard_deviation"]) / 2)
+    noise["scale"] = str(Fraction(noise["scale"]) / 2)
 
 
 def a_claim_of_its_own(plan: Document) -> None:

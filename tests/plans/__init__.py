@@ -12,12 +12,18 @@ from functools import cache
 from pathlib import Path as Folder
 from typing import Any
 
+import numpy as np
 import privspec.specs
+from numpy.typing import NDArray
 
 from privspec.api import Problem
+from privspec.kernel.core.linear import read_matrix
+from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.problem import executed, read_frame
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.writing import array, exact_grid
 from privspec.manual import template_text
+from privspec.problem.linear import as_floats
 from privspec.problem.systems import part_names
 
 Document = dict[str, Any]
@@ -64,6 +70,26 @@ def executed_of(document: Document) -> Any:
     """What a plan executes, as the kernel reads it."""
     frame = read_frame(JsonNode(document["problem"], "problem"))
     return executed(frame, JsonNode(document["mechanism"], "mechanism"))
+
+
+def matrix_of(item: Any) -> NDArray[np.float64]:
+    """A matrix of a plan, in doubles."""
+    return as_floats(read_matrix(JsonNode(item, "matrix")))
+
+
+def listed(item: Any) -> dict[str, Any]:
+    """A matrix of a plan with all of its entries, one by one."""
+    found = read_matrix(JsonNode(item, "matrix"))
+    grid = exact_grid([fraction(entry) for entry in found.entries()], (found.nrows(), found.ncols()))
+    return array(grid, len(grid.entries))
+
+
+def dense(plan: Document, key: str = "strategy") -> dict[str, Any]:
+    """A matrix of what a plan executes, whose entries may be changed in it."""
+    executed = plan["mechanism"]["executed"]
+    executed[key] = listed(executed[key])
+    found: dict[str, Any] = executed[key]
+    return found
 
 
 def small_text(template: str) -> str:

@@ -25,7 +25,7 @@ from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.decision import accuracy_json, float_down, inverse_root
 from privspec.families.gaussian.problem import Problem, site_maps
-from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits, judged
+from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, judged
 from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release
 from privspec.kernel.core.linear_privacy import losses
@@ -48,10 +48,9 @@ from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.traces import proved
-from privspec.kernel.writing import array, written
+from privspec.kernel.writing import array
 from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
-from privspec.problem.linear import grid_of
 from privspec.solvers.programs import MEETING, Array, Pairs, box_scaling, shorter
 
 Judge = Callable[[Frame, Release, JsonNode], LowerBound]
@@ -148,28 +147,6 @@ class Stated:
 
     problem: Problem
     mechanism: Mechanism
-
-    @cached_property
-    def executed(self) -> dict[str, Any]:
-        """What is executed as it stands in the plan."""
-        release, blocks = self.mechanism.release, self.problem.model.blocks
-        outputs, inputs = release.outputs_matrix, release.inputs_matrix
-        matrix = outputs if outputs is not None else inputs
-        if matrix is None:
-            raise InternalError("a release without reconstruction")
-        bits, noise = input_grid_bits(self.problem, release), release.noise
-        among = {} if noise.honest is None else {"parties": release.parties, "honest": noise.honest}
-        fine, grids = Fraction(1, 2**bits), [(block.name, grid_of(block, bits)) for block in blocks]
-        return {
-            "inputs": [{"name": name, "grid": f"2^-{bits}" if grid == fine else str(grid)} for name, grid in grids],
-            "strategy": release.strategy.to_json(),
-            "noise": {"shape": noise.shape, noise.keys[0]: written("object", noise.stated()), **among},
-            "grid": release.grid,
-            "reconstruction": {"of": "inputs" if outputs is None else "outputs", "matrix": matrix.to_json()},
-            "output_grid": release.output_grid,
-            "rounding": release.rounding,
-            **({} if release.shift is None else {"shift": array(_listed(release.shift))}),
-        }
 
     @property
     def frame(self) -> Frame:

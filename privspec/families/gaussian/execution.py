@@ -18,16 +18,14 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
 from privspec.execute.data import Grid, place_entries
-from privspec.execute.family import Plan, readable_plan
-from privspec.kernel.core.linear import InputLayout, Matrix, Release, read_linear, read_release
-from privspec.kernel.core.problem import Data, Frame, read_frame
-from privspec.kernel.core.reading import JsonNode
+from privspec.execute.family import Plan, read_plan, readable_plan
+from privspec.kernel.core.linear import InputLayout, Matrix, Release
+from privspec.kernel.core.problem import Data
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
 from privspec.noise.law import NoiseLaw, drawn
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear import as_floats
-from privspec.registry import block_of
 
 Array = NDArray[np.float64]
 DEVIATIONS_LIMIT = 2**24
@@ -116,25 +114,12 @@ class Executed:
         return np.asarray(each.swapaxes(1, 2).reshape(len(each), -1))
 
 
-def read_kernel(plan: Plan) -> tuple[Frame, Release]:
-    """The frame of a plan's problem and its executed mechanism, by the kernel's readers.
-
-    Raises: UsageError (PS0820) if the plan has none that this version can execute.
-    """
-    with readable_plan():
-        mechanism, block = plan["mechanism"], block_of(plan)
-        frame = read_frame(JsonNode(plan["problem"], "problem"))
-        linear = read_linear(JsonNode(block, "problem.blocks[0]"), frame)
-        family, executed = JsonNode(mechanism["family"], "family"), JsonNode(mechanism["executed"], "executed")
-        return frame, read_release(family, executed, linear, frame)
-
-
 def read_executed(plan: Plan) -> Executed:
-    """The same in arrays.
+    """What a plan executes, in arrays.
 
     Raises: UsageError (PS0820), also for numbers beyond those of 64 bits times a power of two.
     """
-    frame, release = read_kernel(plan)
+    frame, release = read_plan(plan)
     with readable_plan():
         inputs = zip(release.problem.held, release.steps, frame.data, strict=True)
         return Executed(

@@ -363,7 +363,7 @@ def parts_of(stated: Stated) -> dict[str, Any]:
             "sites": stated.sites(),
             **({} if covariance is None else {"output_covariance": covariance}),
             **({} if moved is None else {"pulled": moved}),
-            "executed": stated.executed,
+            "executed": write(stated.release),
         },
         "guarantees": [_guarantee(line, number, release, figures) for number, (line, figures) in pairs],
         "accuracy": stated.accuracy(),

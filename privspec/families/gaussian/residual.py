@@ -392,7 +392,7 @@ def _ordered_witness(found: Found, line: int, mu: str | None) -> dict[str, Any]:
         "line": line,
         "mu": mu,
         "scales": array(Grid(scales.shape, Fraction(1, 2**MATRIX_BITS), tuple(scales.tolist()))),
-        "parts": [DyadicMatrix.rounded(part.vectors, MATRIX_BITS).to_json() for part in found.parts],
+        "parts": [write(exact(DyadicMatrix.rounded(part.vectors, MATRIX_BITS))) for part in found.parts],
     }
 
 

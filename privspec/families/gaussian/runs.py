@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import step_text
 from privspec.execute.budget import Spend
 from privspec.execute.data import Grid, data_rules, read_inputs, read_values
 from privspec.execute.family import (
@@ -32,6 +33,7 @@ from privspec.execute.family import (
     Secret,
     Simulation,
     messages_by_party,
+    read_plan,
     refuse_long_simulation,
     refuse_missing,
 )
@@ -49,7 +51,6 @@ from privspec.families.gaussian.execution import (
     origin,
     post_process,
     read_executed,
-    read_kernel,
     strategy_answers,
 )
 from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
@@ -328,8 +329,8 @@ class LinearMechanism(FamilyMechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LinearMechanism:
-        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), KINDS[str(plan["problem"]["trust"]["kind"])]
-        return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
+        executed, trust = read_executed(plan), KINDS[str(plan["problem"]["trust"]["kind"])]
+        return cls(executed, step_text(executed.release.output_grid), trust, str(plan.get("digest", "")))
 
     @property
     def by_messages(self) -> bool:
@@ -440,7 +441,7 @@ class LinearExposure(Exposure):
 
     @cached_property
     def _read(self) -> tuple[Frame, Release]:
-        return read_kernel(self.plan)
+        return read_plan(self.plan)
 
     @property
     def outputs(self) -> frozenset[str]:

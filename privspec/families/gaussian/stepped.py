@@ -221,7 +221,7 @@ def _of_numbers(
     integer = whole and grid.denominator == 1 and np.array_equal(np.rint(outputs), outputs)
     release = LinearRelease(
         strategy,
-        Staircase((law.spread(between),) * len(measured)),
+        Staircase((law.spread(between),)),
         rounded_reconstruction(outputs),
         None,
         view_rows(problem, outputs != 0),

@@ -27,8 +27,6 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_stric
 from privspec.execute.reading import number
 from privspec.families.statistics.shapes import SphereReport
 from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
-from privspec.kernel.core.problem import executed, read_frame
-from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.statistics import Noise
 from privspec.kernel.statistics import StatisticBlock
 from privspec.kernel.trust import NOBODY
@@ -244,9 +242,7 @@ class Executed:
 
 def executed_of(plan: family.Plan) -> Executed:
     """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with family.readable_plan():
-        frame = read_frame(JsonNode(plan["problem"], "problem"))
-        found = executed(frame, JsonNode(plan["mechanism"], "mechanism"))
+    found = family.read_plan(plan)[1]
     return Executed(
         found.block,
         next(route for route in offered(found.block) if route.at == found.route),

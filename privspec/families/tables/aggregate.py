@@ -402,10 +402,9 @@ def named_estimator(name: str) -> Estimator:
     return found
 
 
-def prior_of(plan: Plan) -> Array | None:
+def prior_of(law: TableLaw) -> Array | None:
     """The declared law of the rows, None where there is none."""
-    stated = plan["mechanism"].get("prior")
-    return None if stated is None else np.array([float(Fraction(str(p))) for p in stated])
+    return np.array([float(p) for p in law.prior]) if law.prior else None
 
 
 def estimate(
@@ -497,7 +496,7 @@ def _aggregate_reports(
     return estimate(
         Channel.of(local.law.matrix(), local.values),
         counts,
-        prior_of(plan),
+        prior_of(local.law),
         names,
         estimator=estimator,
         level=level,

@@ -29,6 +29,8 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
 from privspec.kernel.measures import APPROXIMATE, BY_PERSON, PURE, named
+from privspec.kernel.promises import SharedBudget
+from privspec.kernel.tables import Executed
 from privspec.kernel.trust import KINDS
 from privspec.model.domains import Rankings
 from privspec.model.neighbours import GIVEN, GivenTheModel, ReplacingEverything
@@ -38,6 +40,7 @@ from privspec.model.spaces import order_matters
 from privspec.model.values import Value
 from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
 from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.registry import block_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -480,11 +483,14 @@ class TableExposure(family.Exposure):
 
     @property
     def outputs(self) -> frozenset[str]:
-        return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
+        return frozenset(str(name) for name in block_of(self.plan)["outputs"])
 
     @property
-    def rounds(self) -> family.Rounds | None:
-        return family.Rounds.of_plan(self.plan)
+    def rounds(self) -> SharedBudget | None:
+        if "rounds" not in self.plan["mechanism"]:
+            return None
+        found: Executed = family.read_plan(self.plan)[1]
+        return found.rounds
 
     def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
         """For a line that counts on the model, what holds of any two rows whatever the model.
@@ -561,11 +567,11 @@ class FiniteMechanism(family.FamilyMechanism):
 
     @classmethod
     def of_plan(cls, plan: family.Plan) -> FiniteMechanism:
-        mechanism, guarantees = plan["mechanism"], plan.get("guarantees", ())
+        guarantees, block = plan.get("guarantees", ()), block_of(plan)
         return cls(
             TableLaw.of_plan(plan),
-            tuple(str(name) for name in mechanism["of"]),
-            tuple(mechanism["inputs"]),
+            tuple(str(name) for name in block["of"]),
+            tuple(block["rows"]),
             frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
             tuple(str(g["measure"]) for g in guarantees),
             KINDS[plan["problem"]["trust"]["kind"]].alone,

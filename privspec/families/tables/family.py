@@ -22,7 +22,7 @@ import numpy as np
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import readable, root
-from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee_head, rounds_json
+from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee_head
 from privspec.families.family import Settings, Work
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
@@ -33,8 +33,11 @@ from privspec.families.tables.system import Requested, TableSystem, to_program
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.measures import APPROXIMATE, PURE
+from privspec.kernel.promises import SharedBudget
 from privspec.kernel.rules import derive
+from privspec.kernel.tables import Executed
 from privspec.kernel.tables_forms import Choice
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.model.values import Value, as_float, show
@@ -152,7 +155,7 @@ def _stated(found: SolvedTable) -> dict[str, Any]:
     return {
         "problem": found.problem,
         "alternatives": [one.to_json() for one in others],
-        "mechanism": mechanism_of(found),
+        "mechanism": write(executed_of(found)),
         "guarantees": [guarantee_of(found, one) for one in found.system.requested],
         "fairness": fairness_of(found),
         "claims": found.proof[1],
@@ -177,32 +180,31 @@ def _of_votes(decision: SolvedTable) -> dict[str, Any]:
 # --- the mechanism --------------------------------------------------------------------------------
 
 
-def mechanism_of(decision: SolvedTable) -> dict[str, Any]:
-    """What is drawn, exactly."""
-    table, exact, prior = decision.system.table, decision.exact, decision.system.prior
-    out: dict[str, Any] = {
-        "family": "table",
-        "of": list(table.of),
-        "counted": list(table.counted),
-        "releases": list(table.outputs),
-        "inputs": list(table.rows),
-        "outputs": list(table.columns),
-        "prior": None if prior is None else [str(p) for p in prior],
-        "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
-    }
-    if table.rounds is not None:
-        out["rounds"] = rounds_json(table.rounds.budget, table.rounds.count)
+def executed_of(decision: SolvedTable) -> Executed:
+    """What is drawn, exactly.
+
+    Raises: SolveError PS0613 where a number lies on an end that its range leaves out.
+    """
+    table, exact = decision.system.table, decision.exact
+    rounds = table.rounds
     values, laws = decision.scalars, {}
     for law in table.laws:
         masses = [values[name] for name in law.masses]
         total = sum(masses, Fraction(0))
         even = Fraction(1, len(law.labels))
         laws[law.name] = {
-            label: str(mass / total if total else even) for label, mass in zip(law.labels, masses, strict=True)
+            label: mass / total if total else even for label, mass in zip(law.labels, masses, strict=True)
         }
     for one in table.choices:
         _check_reached(decision.model, one, values[one.name])
-    return out | {"scalars": {one.name: str(values[one.name]) for one in table.choices}, "laws": laws}
+    probabilities = tuple(tuple(Fraction(n, exact.denominator) for n in row) for row in exact.numerators)
+    scalars = {one.name: values[one.name] for one in table.choices}
+    shared = (
+        None
+        if rounds is None
+        else SharedBudget(rounds.count, rounds.budget, rounds.budget / rounds.count, rounds.count)
+    )
+    return Executed(decision.task, list(table.rows), list(table.columns), probabilities, scalars, laws, shared)
 
 
 def _check_reached(model: Model, choice: Choice, value: Fraction) -> None:

@@ -21,12 +21,12 @@ from privspec.families.amounts import bound_stated, down
 from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, explained, solved
-from privspec.families.tables.family import fairness_of, guarantee_of, mechanism_of
+from privspec.families.tables.family import executed_of, fairness_of, guarantee_of
 from privspec.families.tables.system import TableSystem, table_of, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import Priced, least
-from privspec.kernel.tables import Executed, Tables, among, least_of_any
+from privspec.kernel.tables import Tables, among, least_of_any
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -222,7 +222,7 @@ class PricedTable:
         seconds = perf_counter() - search.started
         return {
             "problem": whole,
-            "mechanism": mechanism_of(table),
+            "mechanism": write(executed_of(table)),
             "guarantees": [guarantee_of(table, one) for one in table.system.requested],
             "fairness": fairness_of(table),
             **bound_stated(self._bound(whole, self.loss)),
@@ -238,7 +238,7 @@ class PricedTable:
         frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
         own = self.search.table
-        executed = Executed(own, self.table.executed, {}, ())
+        executed = replace(executed_of(self.table), block=own)
         step, low = Fraction(CLOSE), self.search.found.low
         last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
         if self.search.found.rest is not None:

@@ -24,11 +24,10 @@ from privspec.execute import family
 from privspec.execute.ballots import NOT_ONE, Ballots, Form, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
 from privspec.execute.keeper import given_for, refuse
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws import voting as rules
+from privspec.kernel.promises import SharedBudget
 from privspec.kernel.trust import NOBODY
-from privspec.kernel.voting import Executed, read_executed
+from privspec.kernel.voting import Executed
 from privspec.model import voting as lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
@@ -212,15 +211,6 @@ class Coin:
         return randomness.below(self.rest[1]) < self.rest[0]
 
 
-def executed_of(plan: family.Plan) -> Executed:
-    """What the kernel judges of a plan.
-
-    Raises: UsageError PS0820 if it is no plan of a vote.
-    """
-    with family.readable_plan():
-        return read_executed(JsonNode(plan["mechanism"], "mechanism"), read_frame(JsonNode(plan["problem"], "problem")))
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class VotingMechanism(family.FamilyMechanism):
     """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
@@ -234,7 +224,7 @@ class VotingMechanism(family.FamilyMechanism):
 
     @classmethod
     def of_plan(cls, plan: family.Plan) -> VotingMechanism:
-        found = executed_of(plan)
+        found = family.read_plan(plan)[1]
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
         if ballots.borda and rule.rule.reported:
@@ -365,9 +355,9 @@ class VotingExposure(family.Exposure):
     """One output, the winner, whose guarantees hold for all that is released."""
 
     @property
-    def rounds(self) -> family.Rounds | None:
-        shared = executed_of(self.plan).rounds
-        return None if shared is None else family.Rounds(*shared, shared[1] / shared[0], shared[0])
+    def rounds(self) -> SharedBudget | None:
+        found: Executed = family.read_plan(self.plan)[1]
+        return found.rounds
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -28,7 +28,6 @@ from privspec.families.decision import (
     float_up,
     guarantee_head,
     line_of,
-    rounds_json,
 )
 from privspec.families.family import Settings
 from privspec.families.voting import choices
@@ -37,7 +36,9 @@ from privspec.families.voting.plans import Figures, Judged, calibrated, forbidde
 from privspec.families.voting.profiles import Averages, Estimate, worst_case
 from privspec.families.voting.rules import DICTATOR, RULES, WITHOUT, Draw, Promise, VotingSystem, lower
 from privspec.kernel.laws.voting import DUMMY_VOTES, VOTING
-from privspec.kernel.voting import LISTED, Limit
+from privspec.kernel.promises import SharedBudget
+from privspec.kernel.voting import LISTED, Executed, Limit
+from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 from privspec.model.values import show
@@ -127,15 +128,17 @@ class ChosenRule:
 
     def _mechanism(self) -> dict[str, Any]:
         system, votes = self.system, self.system.votes
-        scalars, rounds = dict[str, str](), None
+        scalars, rounds = dict[str, Fraction](), None
         if votes.rounds is not None:
             count = system.count_of(self._loss.value) if system.counting else votes.rounds.count
-            scalars = {system.counted.name: str(count)} if system.counting else {}
-            rounds = rounds_json(votes.rounds.budget, count) if count is not None else None
+            scalars = {} if not system.counting or count is None else {system.counted.name: Fraction(count)}
+            budget = votes.rounds.budget
+            rounds = None if count is None else SharedBudget(int(count), budget, budget / count, int(count))
         if system.chosen is not None:
-            scalars = {system.chosen.name: str(self._loss.value)}
-        drops = all(promise.task.adding for promise in system.promises)
-        return self._taken.to_json() | votes.stated(drops) | {"rounds": rounds, "scalars": scalars}
+            scalars = {system.chosen.name: self._loss.value}
+        drawn, names = self._taken, ("dummy_votes", "base", "ratio")
+        dummy_votes, base, ratio = (drawn.number if name == drawn.rule.parameter else None for name in names)
+        return write(Executed(votes, drawn.family, scalars, dummy_votes, base, ratio, rounds))
 
     def _considered(self, one: Judged) -> dict[str, Any]:
         """A rule without a loss: no such lottery, or none that meets the lines; `rule` is what was tried last."""

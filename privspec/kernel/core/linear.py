@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import PERSON
-from privspec.kernel.core.problem import Data, Frame, Obligation, View, of_person, wrong_person
+from privspec.kernel.core.problem import Data, Frame, Mechanism, Obligation, View, of_person, wrong_person
 from privspec.kernel.core.reading import (
     ENTRIES,
     Grid,
@@ -28,14 +29,13 @@ from privspec.kernel.core.reading import (
     typed,
     wholes,
 )
-from privspec.kernel.laws.law import Law, StatedNoise, law_of
+from privspec.kernel.laws.law import Law, law_of
 from privspec.kernel.rows import Rows, intervals, matrix_of
 
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
 COUNTED = ("cell", "swap", *PERSON)
 """Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
-EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 Matrix = fmpq_mat
 
@@ -405,6 +405,7 @@ Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix, Wholes]
 READERS = {
+    "Law": lambda item: item,  # until it is known which parties draw it
     "Matrix": read_matrix,
     "Rows": lambda item: intervals(item) or read_matrix(item),
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
@@ -434,7 +435,7 @@ def read_linear(item: JsonNode, frame: Frame) -> Linear:
 
 
 @frozen
-class Release:
+class Release(Mechanism):
     """z = strategy u + noise, on the lattice `grid` unless `round_outputs`; then `reconstruction` of outputs or inputs.
 
     `steps`: the grid of each input, as a share of its width (counts: 1). `senders`: how many parties send each answer,
@@ -442,18 +443,36 @@ class Release:
     `shift`: public numbers that are added as well, where averages need not be what is asked for.
     """
 
+    GIVEN = "problem", "senders", "parties"
+
     problem: Linear
     steps: tuple[Fraction, ...]
     strategy: Matrix
     noise: Law
     grid: Fraction
-    of_inputs: bool
     reconstruction: Matrix
     output_grid: Fraction
-    round_outputs: bool
-    senders: Wholes
-    parties: int
+    of_inputs: bool = False
+    round_outputs: bool = False
+    senders: Wholes = ()
+    parties: int = 1
     shift: Numbers | None = None
+
+    def __post_init__(self) -> None:
+        problem, rows, found = self.problem, self.strategy.nrows(), self.reconstruction
+        shape = problem.inputs if self.of_inputs else problem.size, rows
+        if self.strategy.ncols() != problem.inputs or (found.nrows(), found.ncols()) != shape:
+            raise Refused("has matrices of other inputs, answers or outputs")
+        if min(self.grid, self.output_grid) <= 0 or rows < 1 or len(self.steps) != len(problem.held):
+            raise Refused("has a grid that is not positive, or not one for each input, or no answers")
+        free = problem.biased and not (problem.accuracy or problem.vectors)
+        if self.shift is not None and (not free or len(self.shift) != problem.size):
+            raise Refused("has a shift of answers that must be right on average, or within limits, or of others")
+        for step, held in zip(self.steps, problem.held, strict=True):
+            # both ends of an interval lie on the grid of an input; counts are whole
+            counted = held.cells and not any(one.shared for one in held.columns)
+            if step <= 0 or step.numerator != 1 or (counted and step != 1):
+                raise Refused(f"has a grid of {held.name} that is not one over a whole number, or not that of counts")
 
     @property
     def excess(self) -> Fraction:
@@ -461,71 +480,38 @@ class Release:
         return Fraction(self.parties, self.noise.honest or self.parties)
 
 
-def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame) -> Release:
-    """The mechanism that is executed, of a family that the problem allows."""
-    inputs, strategy, stated, grid, reconstruction, output_grid, rounding, shift = item.fields(
-        *EXECUTED, optional=("shift",)
-    )
-    law = law_of(family, shared=frame.trust.means.shared)
+def read_release(frame: Frame, mechanism: JsonNode) -> Release:
+    """What is executed, of a family that the problem allows; where noise enters is read with what it is worth."""
+    family, _, item, *_ = mechanism.fields("family", "sites", "executed", optional=("output_covariance", "pulled"))
+    problem, trust = read_linear(frame.blocks[0], frame), frame.trust.means
+    law, owner = law_of(family, shared=trust.shared), owners(frame, problem) if trust.alone else []
+    parties, honest = coalition(frame, problem) if law.in_shares else (1, 1)
     if problem.families and not set(law.words) & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    (size, *among), (of, matrix) = (
-        stated.stating({"shape": law.shape}, *law.keys),
-        reconstruction.fields("of", "matrix"),
-    )
-    rows, local = strategy.extents(2)[0], frame.trust.means.alone
-    owner = owners(frame, problem) if local else []
-    parties, honest = coalition(frame, problem, among) if law.in_shares else (1, 1)
-    of_inputs = of.one_of("inputs", "outputs") == "inputs"
-    round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
-    if law.joint and sum(n for _, n in set(owner)) > 1:
-        raise family.wrong("is not a mechanism for this trust")
-    answers = read_matrix(strategy, rows, problem.inputs)
-    found = Release(
-        problem,
-        tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
-        answers,
-        law.read(StatedNoise(size, rows, problem.families, honest)),
-        grid.exact(),
-        of_inputs,
-        read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),
-        output_grid.exact(),
-        round_outputs,
-        tuple(senders(owner, answers.tolist()) if local else [1] * rows),
-        parties,
-        None if shift.absent else tuple(shift.array(problem.size).values()),
-    )
-    if found.shift is not None and (not problem.biased or problem.accuracy or problem.vectors):
-        raise shift.wrong("is of answers that must be right on average, or within limits")
-    if min(found.grid, found.output_grid) <= 0 or rows < 1:
-        raise item.wrong("has a grid that is not positive, or no answers")
-    if problem.vectors and (not law.spherical or local):
-        raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
-    if round_outputs and (of_inputs or frame.trust.means.public or not law.spherical):
-        raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    return found
-
-
-def _step(item: JsonNode, held: InputLayout) -> Fraction:
-    """The grid of an input: one over a whole number, so that both ends of an interval lie on it; counts are whole."""
-    (grid,) = item.stating({"name": held.name}, "grid")
-    step = grid.exact()
-    if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one.shared for one in held.columns)):
-        raise grid.wrong("is not one over a whole number, or not the one of counts")
-    return step
+    if (law.joint and sum(n for _, n in set(owner)) > 1) or (problem.vectors and (trust.alone or not law.spherical)):
+        raise family.wrong("is not a mechanism for this trust, or for vectors whose numbers are treated alike")
+    found = read(Release, item, problem=problem, parties=parties)
+    noise: Any = found.noise
+    asked, rows = set(law.words) & set(problem.families), found.strategy.nrows()
+    given = {"honest": honest, "whole": bool(asked) and asked <= set(law.in_steps)}
+    stated = read(law, noise, **{name: given[name] for name in law.GIVEN})
+    if stated.answers not in (None, rows):
+        raise noise.wrong(f"is of {stated.answers} answers in place of {rows}")
+    if found.round_outputs and (found.of_inputs or trust.public or not law.spherical):
+        raise item.wrong("rounds outputs, which is for Gaussian noise on outputs at a curator")
+    sent = senders(owner, found.strategy.tolist()) if trust.alone else [1] * rows
+    return replace(found, noise=stated, senders=tuple(sent))
 
 
 # --- who holds what, and adds which noise ---------------------------------------------------------------------------
 
 
-def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[int, int]:
+def coalition(frame: Frame, problem: Linear) -> tuple[int, int]:
     """How many parties of a secure sum add shares, and how many of these no coalition knows.
 
     In a secure sum every party adds its own share, and a coalition knows those of its members. All see the sum
     z = B u + shares and nothing else; whoever knows the shares of `colluding` parties sees B u and what the others add.
     Every B u of every party is a point of the lattice, so nothing is rounded (noise/notes/shares.md).
-
-    Args: stated, what the mechanism says of both.
     """
     sets = dict[str | None, set[int]]()
     for one, own in zip(frame.data, problem.held, strict=True):
@@ -544,9 +530,7 @@ def coalition(frame: Frame, problem: Linear, stated: list[JsonNode]) -> tuple[in
         raise Refused("does not have the parties of a secure sum, who hold all of its inputs")
     if parties <= frame.trust.colluding:
         raise Refused("has no party that adds a share which no coalition knows")
-    for item, count in zip(stated, found := (parties, parties - frame.trust.colluding), strict=True):
-        item.same(count)
-    return found
+    return parties, parties - frame.trust.colluding
 
 
 Owner = tuple[str, int]

@@ -18,7 +18,6 @@ from privspec.kernel.core.linear import (
     check_one,
     first_cells,
     owners,
-    read_linear,
     read_matrix,
     read_release,
 )
@@ -159,9 +158,8 @@ def _kind(measure: AskedMeasure) -> str:
 
 def read_promises(case: PlanUnderCheck) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
     """What is executed, as it was read and as a term; each guarantee with what it promises."""
-    family, _, run, *_ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance", "pulled"))
     views, _ = case.claims.fields("views", "bound")
-    release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
+    release = read_release(case.frame, case.mechanism)
     guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.figures, list[Line]()
     notes = *release.noise.notes, "post-processing"
     for guarantee, witness in zip(guarantees, views.items(len(guarantees)), strict=True):

@@ -7,7 +7,6 @@ rules of a block say what its law of some outputs lets through, for each differe
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -304,7 +303,7 @@ def read_guarantees(item: JsonNode, frame: Frame, chosen: dict[str, Fraction] | 
     return found
 
 
-PLAN = "privspec-plan/2.0"
+PLAN = "privspec-plan/3.0"
 WORDS |= {"PlanUnderCheck.format": (PLAN,), "PlanUnderCheck.status": ("optimal", "feasible")}
 NOTHING = JsonNode(None, "nothing")
 SPARED = Fraction(1, 10**7)
@@ -459,21 +458,14 @@ class Mechanism:
     """What is executed: a dataclass whose `FORM` is its family; what is `GIVEN` by the problem is not repeated."""
 
     __slots__ = ()
+    TAG, FORM = "family", ""
     GIVEN: tuple[str, ...] = ("block",)
-
-
-def family_of(mechanism: JsonNode, known: Collection[str]) -> str:
-    """The family of a mechanism, one of those that are known."""
-    family = dict(mechanism.entries()).get("family", NOTHING).value
-    if family not in known:
-        raise mechanism.wrong("is of a family that is not known")
-    return str(family)
 
 
 def read_mechanism(block: JsonNode, mechanism: JsonNode, *kinds: type[Any]) -> Any:
     """What a plan executes for a block: one of some mechanisms of a `block` of this kind."""
     known = {kind.FORM: kind for kind in kinds}
-    kind = known[family_of(mechanism, known)]
+    kind = known[mechanism.form(*known, tag=Mechanism.TAG)]
     form = kind.__dataclass_fields__["block"].type
     return read(kind, mechanism, block=typed(form, block, kind.__module__))
 

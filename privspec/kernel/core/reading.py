@@ -118,11 +118,11 @@ class JsonNode:
             raise self.wrong("is not an object")
         return [(str(key), JsonNode(value, f"{self.place}.{str(key)[:40]}")) for key, value in self.value.items()]
 
-    def form(self, *known: str) -> str:
-        """The `form` of an object, one of those that are known."""
-        if not isinstance(self.value, dict) or self.value.get("form") not in known:
-            raise self.wrong("is of a form that is not known")
-        return str(self.value["form"])
+    def form(self, *known: str, tag: str = "form") -> str:
+        """The `form` of an object, or what stands under another tag: one of those that are known."""
+        if not isinstance(self.value, dict) or self.value.get(tag) not in known:
+            raise self.wrong(f"is of a {tag} that is not known")
+        return str(self.value[tag])
 
     @property
     def absent(self) -> bool:
@@ -143,7 +143,7 @@ class JsonNode:
 
     def one_of(self, *known: str) -> str:
         if self.text() not in known:
-            raise self.wrong("is not known")
+            raise self.wrong(f"is not known: it is none of {', '.join(known)}")
         return self.text()
 
     def flag(self) -> bool:
@@ -267,6 +267,8 @@ def typed(kind: str, item: JsonNode, home: str) -> object:
         return [typed(kind[5:-1], one, home) for one in item.items()]
     if kind.startswith("tuple["):
         return tuple(typed(kind[6:-6], one, home) for one in item.items())
+    if kind.startswith("dict[str, "):
+        return {key: typed(kind[10:-1], one, home) for key, one in item.entries()}
     first, _, forms = kind.partition(" | ")
     if forms and first in PLAIN:  # a number, or an object in its place
         return typed(forms if isinstance(item.value, dict) else first, item, home)
@@ -285,18 +287,19 @@ def typed(kind: str, item: JsonNode, home: str) -> object:
 def read(kind: type[T], item: JsonNode, **given: object) -> T:
     """An object of a dataclass: its fields by their annotations; a default may be left out.
 
-    Its `FORM` stands under "form", or under "family" where fields are `given`: those are known, and not read.
+    Its `FORM` stands under "form", or under another `TAG`; fields that are `given` are known, and not read.
     """
-    own = [one for one in fields(kind) if one.init and one.name not in given]  # type: ignore[arg-type]
+    known = {*given, *getattr(kind, "GIVEN", ())}
+    own = [one for one in fields(kind) if one.init and one.name not in known]  # type: ignore[arg-type]
     names, form = [one.name for one in own if one.default is MISSING], getattr(kind, "FORM", "")
-    tag = ["family" if given else "form"] * bool(form)
+    tag = [getattr(kind, "TAG", "form")] * bool(form)
     parts = item.fields(*names, *tag, optional=tuple(one.name for one in own if one.name not in names))
     if form:
         parts.pop(len(names)).one_of(form)
     words = vars(sys.modules[kind.__module__]).get("WORDS", {})
     for one, part in zip(own, parts, strict=True):
-        if known := words.get(f"{kind.__name__}.{one.name}"):
-            part.one_of(*known)
+        if allowed := words.get(f"{kind.__name__}.{one.name}"):
+            part.one_of(*allowed)
         left_out = part.absent and one.default is not MISSING and one.type != "JsonNode"
         given[one.name] = one.default if left_out else typed(str(one.type), part, kind.__module__)
     try:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
 
@@ -35,8 +35,7 @@ class Normal(Law):
 class Gaussian(Normal, OfOneScale):
     """N(0, scale^2) on each answer."""
 
-    shape = "gaussian"
-    keys = ("standard_deviation",)
+    FORM = "gaussian"
     title = "Gaussian noise"
     notes = ("gaussian-exact", "rounded-gaussian")
     spherical = True
@@ -60,20 +59,14 @@ class Gaussian(Normal, OfOneScale):
 class GaussianShares(Normal):
     """Discrete normal shares of a `variance` each; `honest` of them are known to nobody else."""
 
+    FORM = "gaussian-shares"
+    GIVEN = ("honest",)
+
     variance: Fraction
     honest: int
-    shape = "gaussian-shares"
     in_shares = True
-    keys = ("variance", "parties", "honest")
     title = "discrete Gaussian noise in shares"
     notes = ("gaussian-exact", "shares")
-
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        return cls(stated.size.exact(), stated.honest)
-
-    def stated(self) -> object:
-        return self.variance
 
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
         return [self.honest * self.variance] * answers

@@ -15,8 +15,8 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
 from privspec.kernel.core.numbers import ZERO, end, sqrt_up
-from privspec.kernel.core.reading import JsonNode, Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Choice, Law, NoisyView, OfOneScale, StatedNoise
+from privspec.kernel.core.reading import Refused, frozen
+from privspec.kernel.laws.law import WORDS_OF, Choice, Law, NoisyView, OfOneScale
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Answers, Scaling
 
@@ -25,7 +25,7 @@ from privspec.kernel.strategies.dense import Answers, Scaling
 class KNorm(OfOneScale):
     """Whoever sees some answers is charged for all of them: the numbers of one vector are not independent."""
 
-    family, shape = "mixed", "knorm-l2"
+    family, FORM = "mixed", "knorm-l2"
     words = WORDS_OF["knorm"]
     title = "K-norm noise"
     notes = ("laplace", "knorm-l2")
@@ -40,9 +40,6 @@ class KNorm(OfOneScale):
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
-Blocks = tuple[tuple[tuple[Fraction, ...], ...], ...]
-
-
 @frozen
 class KNormBlocks(Law):
     """A vector for each block of answers, |v| the largest over its parts of the sum of |v_i| / scale_i in each.
@@ -50,9 +47,8 @@ class KNormBlocks(Law):
     `blocks`: the scale of each answer, by block and part.
     """
 
-    blocks: Blocks
-    family = shape = "knorm-blocks"
-    keys = ("blocks",)
+    blocks: tuple[tuple[tuple[Fraction, ...], ...], ...]
+    family = FORM = "knorm-blocks"
     words = WORDS_OF["knorm"]
     title = "K-norm noise of the shape that moves"
     notes = ("laplace", "knorm-blocks")
@@ -62,19 +58,10 @@ class KNormBlocks(Law):
         if not all(parts and all(parts) for parts in self.blocks) or min(self.sizes(ZERO), default=ZERO) <= 0:
             raise Refused("has a block or a part without answers, or noise of no size")
 
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        found = cls(
-            tuple(
-                tuple(tuple(map(JsonNode.exact, part.items())) for part in own.items()) for own in stated.size.items()
-            )
+    def times(self, factor: Fraction) -> Law:
+        return KNormBlocks(
+            tuple(tuple(tuple(scale * factor for scale in part) for part in parts) for parts in self.blocks)
         )
-        if found.answers != stated.answers:
-            raise stated.size.wrong("are not of as many answers as there are")
-        return found
-
-    def stated(self) -> object:
-        return self.blocks
 
     @property
     def answers(self) -> int:

@@ -7,6 +7,7 @@ moves by a step more at most (noise/notes/laplace.md, discrete-laplace.md, share
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from flint import ctx
@@ -14,7 +15,7 @@ from flint import ctx
 from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.numbers import BITS, ZERO, ball, nearest
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, StatedNoise, Strategy
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, OfOneScale, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -39,8 +40,8 @@ class Scaled(Law):
     def answers(self) -> int:
         return len(self.scales)
 
-    def stated(self) -> object:
-        return self.scales
+    def times(self, factor: Fraction) -> Law:
+        return replace(self, scales=tuple(scale * factor for scale in self.scales))
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return self.scales
@@ -59,16 +60,13 @@ class Scaled(Law):
 class Laplace(Scaled):
     """Noise of a scale for each answer; `whole`: answers have to be points of the lattice (geometric noise)."""
 
+    FORM = "laplace"
+    GIVEN = ("whole",)
+
     whole: bool = False
-    shape = "laplace"
     title = "Laplace noise"
     notes = ("laplace", "discrete-laplace")
     entry = "scale"
-
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        asked = set(cls.words) & set(stated.families)
-        return cls(stated.sizes(), bool(asked) and asked <= set(cls.in_steps))
 
     def divided(self, honest: int, grid: Fraction) -> Law:
         return LaplaceShares(self.scales, honest)
@@ -99,16 +97,13 @@ class WholeLaplace(OfOneScale):
 class LaplaceShares(Scaled):
     """Shares of which those of `honest` parties add up to Laplace noise of a scale on every answer."""
 
+    FORM = "laplace-shares"
+    GIVEN = ("honest",)
+
     honest: int
-    shape = "laplace-shares"
     in_shares = True
-    keys = ("scale", "parties", "honest")
     title = "discrete Laplace noise in shares"
     notes = ("laplace", "shares")
-
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        return cls(stated.sizes(), stated.honest)
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         if any(view.rounding()):

@@ -6,6 +6,7 @@ Specs are read by the words alone; laws are loaded, with what they compute with,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
@@ -48,32 +49,16 @@ class NoisyView:
         return self.lattice.rounding(self.strategy, list(self.rows))
 
 
-@frozen
-class StatedNoise:
-    """What a plan says of noise: how wide it is, for how many answers, what a spec allows (nothing: any family).
-
-    `honest`: of a secure sum, how many parties add noise that no coalition knows.
-    """
-
-    size: JsonNode
-    answers: int
-    families: tuple[str, ...]
-    honest: int
-
-    def sizes(self) -> tuple[Fraction, ...]:
-        """A size for each answer."""
-        return tuple(one.exact() for one in self.size.items(self.answers))
-
-
 class Law:
     """A law of noise on linear answers."""
 
     family: str = ""
     """What a plan calls a mechanism of such noise."""
-    shape: str = ""
+    TAG = "shape"
+    FORM: str = ""
     """What it calls the noise."""
-    keys: tuple[str, ...] = ("scale",)
-    """Under which keys it states the size of the noise, and the parties of a secure sum."""
+    GIVEN: tuple[str, ...] = ()
+    """The fields that the problem says."""
     words: tuple[str, ...] = ()
     """The noise families of a spec that allow it."""
     in_steps: tuple[str, ...] = ()
@@ -101,18 +86,18 @@ class Law:
     entry: str = ""
     """As what a plan states independent noise where it enters: "variance", "scale", or not at all."""
 
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        """The law that a plan states."""
-        raise NotImplementedError
-
     def divided(self, honest: int, grid: Fraction) -> Law | None:
         """Shares of so many parties whose sum on a lattice is as wide; None where the law has none."""
         return None
 
-    def stated(self) -> object:
-        """How wide it is, as `read` reads it once it is written under the first of the keys."""
-        raise NotImplementedError
+    def times(self, factor: Fraction) -> Law:
+        """The law of so many times its noise.
+
+        Raises: Refused where the law has none that is so wide.
+        """
+        if factor != 1:
+            raise Refused("has noise that comes in no other size")
+        return self
 
     @property
     def accounted(self) -> dict[str, Fraction]:
@@ -161,12 +146,8 @@ class OfOneScale(Law):
         if self.scale <= 0:
             raise Refused("has noise of no size")
 
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        return cls(stated.size.exact())
-
-    def stated(self) -> object:
-        return self.scale
+    def times(self, factor: Fraction) -> Law:
+        return replace(self, scale=self.scale * factor)
 
     def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
         return (self.scale,)
@@ -208,7 +189,7 @@ class Choice:
 def by_shape() -> dict[str, type[Law]]:
     """Every law by what a plan calls its noise."""
     homes = [__import__(f"privspec.kernel.laws.{file}", fromlist=["LAWS"]) for file in WORDS_OF]
-    return {law.shape: law for home in homes for law in home.LAWS}
+    return {law.FORM: law for home in homes for law in home.LAWS}
 
 
 def laws(*, shared: bool = False) -> tuple[type[Law], ...]:

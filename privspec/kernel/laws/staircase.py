@@ -15,9 +15,9 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
-from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen, read
+from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen
 from privspec.kernel.core.records import dataclass
-from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView, StatedNoise
+from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling, largest, unit_costs
 
@@ -125,11 +125,10 @@ def _let_through(law: Stepped, shifts: range) -> Fraction:
 
 @frozen
 class Staircase(Law):
-    """A law for each answer, independent: what moves several at once does not follow from what moves each."""
+    """A law for each answer, or one for all, independent: moves of several do not follow from those of each."""
 
     laws: tuple[Stepped, ...]
-    family = shape = "stepped"
-    keys = ("laws",)
+    family = FORM = "stepped"
     words = WORDS_OF["staircase"]
     title = "noise in steps"
     notes = ("stepped",)
@@ -140,18 +139,13 @@ class Staircase(Law):
         if len({law.epsilon for law in self.laws}) != 1:
             raise Refused("has no laws, or laws that are accounted at several epsilons")
 
-    @classmethod
-    def read(cls, stated: StatedNoise) -> Law:
-        """One law for all answers, or one for each."""
-        items = stated.size.items()
-        return cls(tuple(read(Stepped, one) for one in (items * stated.answers if len(items) == 1 else items)))
-
-    def stated(self) -> object:
-        return self.laws[:1] if len(set(self.laws)) == 1 else self.laws
-
     @property
-    def answers(self) -> int:
-        return len(self.laws)
+    def answers(self) -> int | None:
+        return len(self.laws) if self.laws[1:] else None
+
+    def of(self, answers: int) -> tuple[Stepped, ...]:
+        """The law of each of so many answers."""
+        return self.laws if self.laws[1:] else self.laws * answers
 
     @property
     def accounted(self) -> dict[str, Fraction]:
@@ -161,13 +155,13 @@ class Staircase(Law):
         return (grid,)
 
     def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
-        return [law.square * grid**2 for law in self.laws]
+        return [law.square * grid**2 for law in self.of(answers)]
 
     def mean_sizes(self, answers: int, grid: Fraction) -> list[Fraction]:
-        return [law.size * grid for law in self.laws]
+        return [law.size * grid for law in self.of(answers)]
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        steps, moved = view.rounding(), change.grouped()
+        steps, moved, laws = view.rounding(), change.grouped(), self.of(view.strategy.matrix.nrows())
         unmoved, most = {*range(len(moved.units))}, ZERO
         for row, step in zip(view.rows, steps, strict=True):
             answer = view.strategy.chosen([row])
@@ -177,7 +171,7 @@ class Staircase(Law):
                 raise Refused("has laws in steps for answers that move together")
             unmoved -= moving
             apart = 1 if step else view.lattice.together(answer, change)
-            most = max(most, self.laws[row].delta_up(int(largest(costs, moved)), apart))
+            most = max(most, laws[row].delta_up(int(largest(costs, moved)), apart))
         if len(unmoved) == len(moved.units):
             return Loss()
         return Loss(factors=(Response(self.laws[0].epsilon),), delta=most)
