@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -16,6 +16,7 @@ from privspec.kernel.core.problem import (
     Bound,
     Data,
     Guarantee,
+    Mechanism,
     Obligation,
     PlanUnderCheck,
     Rules,
@@ -93,6 +94,28 @@ class System:
     parts: tuple[PartOfSystem, ...]
 
 
+@frozen
+class Composite(Mechanism):
+    """What is executed: the plan of every part under its name, without what its system says; and numbers picked."""
+
+    FORM = "composite"
+
+    block: System
+    components: dict[str, JsonNode]
+    choices: dict[str, Size] | None = None
+    plans: tuple[tuple[PartOfSystem, JsonNode], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names, picked = component_names([part.problem for part in self.block.parts]), self.choices or {}
+        if {*names} != {*self.components} or {*picked} != {one.name for one in self.block.choices}:
+            raise Refused("does not have just the parts and the numbers that the problem has")
+        for one in self.block.choices:
+            number = picked[one.name]
+            if number <= 0 or number < one.low or (one.high is not None and number > one.high):
+                raise Refused(f"has {one.name} outside its range")
+        object.__setattr__(self, "plans", tuple(zip(self.block.parts, map(self.components.get, names), strict=True)))
+
+
 Judged = tuple[PlanUnderCheck, object, PartOfSystem]
 """A part as a plan of its own, what it executes, and its problem."""
 
@@ -105,26 +128,26 @@ def _whole_table(data: Data) -> Data:
 class SystemRules(Rules):
     """How plans of systems are judged."""
 
-    def judge(self, case: PlanUnderCheck) -> object:
+    mechanisms = (Composite,)
+
+    def judge(self, case: PlanUnderCheck) -> Composite:
         """Every part, then what they spend together of each line, then the sum of their losses."""
-        system = read_system(case)
-        parts = self._promises(case, system, worth=True)
+        executed, parts = self._promises(case, worth=True)
         try:
             least, among = (None, "") if case.claims.value == {} else _least(case, parts)
         except Refused as reason:
             case.says("bound", False, str(reason))
-            return tuple(executed for _, executed, _ in parts)
-        _loss(case, [own for own, *_ in parts], system.expression, least, among)
-        return tuple(executed for _, executed, _ in parts)
+            return executed
+        _loss(case, [own for own, *_ in parts], executed.block.expression, least, among)
+        return executed
 
-    def privacy(self, case: PlanUnderCheck) -> object:
-        return tuple(executed for _, executed, _ in self._promises(case, read_system(case), worth=False))
+    def privacy(self, case: PlanUnderCheck) -> Composite:
+        return self._promises(case, worth=False)[0]
 
-    def _promises(self, case: PlanUnderCheck, system: System, *, worth: bool) -> list[Judged]:
+    def _promises(self, case: PlanUnderCheck, *, worth: bool) -> tuple[Composite, list[Judged]]:
         """Every part, and of each line what they spend together."""
-        family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
-        family.same("composite")
-        chosen, parts = picked_shares(picked, system.choices), self.parts(case, system, worth=worth)
+        executed: Composite = self.read(case.frame, case.mechanism)
+        system, parts = executed.block, self.parts(case, executed, worth=worth)
         cases = [own for own, *_ in parts]
         for own in cases:
             names = ", ".join(outputs_of(own))
@@ -132,17 +155,17 @@ class SystemRules(Rules):
         if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
-        whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, chosen)
+        whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, executed.choices)
         lines = [_together(one, parts) for one in guarantees]
         case.promised = whole, lines
         for one, line in zip(guarantees, lines, strict=True):
             _says(case, one, parts, verdict(whole, line).holds)
-        return parts
+        return executed, parts
 
-    def parts(self, case: PlanUnderCheck, system: System, *, worth: bool = True) -> list[Judged]:
+    def parts(self, case: PlanUnderCheck, executed: Composite, *, worth: bool = True) -> list[Judged]:
         """Every part, judged by the rules of its form, with what it is worth or without."""
         found = list[Judged]()
-        for part, plan in self.plans(case, system):
+        for part, plan in executed.plans:
             own = self.case_of(case, part, plan)
             rules = rules_of(own.block.form(*PARTS))
             found.append((own, rules.judge(own) if worth else rules.privacy(own), part))
@@ -152,9 +175,10 @@ class SystemRules(Rules):
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
+        assert isinstance(executed, Composite)
         witness.same(None)
-        system, found = read(System, case.block), list[Spent]()
-        parts = [(self.case_of(case, part, plan), part) for part, plan in self.plans(case, system)]
+        found = list[Spent]()
+        parts = [(self.case_of(case, part, plan), part) for part, plan in executed.plans]
         shown = [part.only_if for own, part in parts if set(outputs_of(own)) & set(outputs)]  # by running at all
         wanted = {*outputs, *shown}
         for own, part in parts:
@@ -170,12 +194,6 @@ class SystemRules(Rules):
                 return None
             found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
         return _let_through(found)
-
-    def plans(self, case: PlanUnderCheck, system: System) -> list[tuple[PartOfSystem, JsonNode]]:
-        """Every part with its plan, which stands under its name."""
-        _, made, _ = case.mechanism.fields("family", "components", optional=("choices",))
-        names = component_names([part.problem for part in system.parts])
-        return list(zip(system.parts, made.fields(*names), strict=True))
 
     def case_of(self, case: PlanUnderCheck, part: PartOfSystem, plan: JsonNode) -> PlanUnderCheck:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
@@ -219,11 +237,6 @@ def _let_through(measures: list[Spent]) -> Bound:
     return None if delta else {"mu": sqrt_up(sum(squares, ZERO))}
 
 
-def read_system(case: PlanUnderCheck) -> System:
-    """The block of a system."""
-    return read(System, case.block)
-
-
 def _conditions(case: PlanUnderCheck, cases: list[PlanUnderCheck], system: System) -> None:
     """Whoever sees a part that runs on a condition is told the condition as well, by a line that says so.
 
@@ -239,22 +252,6 @@ def _conditions(case: PlanUnderCheck, cases: list[PlanUnderCheck], system: Syste
         for asked in case.frame.obligations:
             if given & set(asked.seen) and shown & set(asked.wrt) and part.only_if not in asked.seen:
                 raise Refused(f"line {asked.line} is about a part and not about the condition that its running shows")
-
-
-def picked_shares(item: JsonNode, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
-    """The numbers that are picked, each in its range."""
-    if not choices:
-        item.same(None)
-        return {}
-    found = {
-        one.name: value.exact(0) for one, value in zip(choices, item.fields(*(c.name for c in choices)), strict=True)
-    }
-    for one in choices:
-        if found[one.name] <= 0 or not one.low <= found[one.name] <= (
-            found[one.name] if one.high is None else one.high
-        ):
-            raise item.wrong(f"has {one.name} outside its range")
-    return found
 
 
 def outputs_of(case: PlanUnderCheck) -> tuple[str, ...]:

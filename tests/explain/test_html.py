@@ -92,6 +92,7 @@ def test_specs_cannot_inject() -> None:
     found["mechanism"]["sites"][0]["at"] = evil
     found["problem"]["blocks"][0]["released"][0]["name"] = evil
     found["guarantees"][0]["outputs"] = [evil]
+    found["problem"]["obligations"][0] |= {"outputs": [evil], "seen": [evil]}
     for reader in READERS:
         text = re.sub(r'<img src="data:[^>]*>', "", explain(found, reader, "html"))
         outline(text)

@@ -22,7 +22,7 @@ from privspec.families.systems.splits import Line, Lines, Split, rounded_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
-from privspec.kernel.systems import SystemRules, read_system, shares_of
+from privspec.kernel.systems import SystemRules, shares_of
 from privspec.manual import template_text
 from privspec.model.build import load_model
 from privspec.model.graph import Model
@@ -355,7 +355,7 @@ def test_curves_of_the_kernel_are_below_what_parts_cost(plan: Plan) -> None:
     solver = _Solver(model, compiler_of(model).lower(model), Settings(alternatives=False))
     rules, case = SystemRules(), read(PlanUnderCheck, JsonNode(plan.document, "plan"))
     assert isinstance(case, PlanUnderCheck)
-    shares = shares_of(case, rules.parts(case, read_system(case)))
+    shares = shares_of(case, rules.parts(case, rules.read(case.frame, case.mechanism)))
     for k, curve in enumerate(shares.curves):
         for factor in (0.3, 0.83, 0.97, 1.01, 1.3, 3):
             amount = rounded_down(min(float(curve.own) * factor, 1.0))

@@ -17,7 +17,7 @@ from privspec.families.systems.splits import Curve, Lines, Split, corners, direc
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.splits import Known
-from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
+from privspec.kernel.systems import Judged, Shares, SystemRules, shares_of
 
 BESIDE = (1.0, 1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
 """How many times the share at which losses are lowest together, or by how much less, a witness is looked for."""
@@ -137,7 +137,7 @@ def judged(document: Mapping[str, Any]) -> tuple[PlanUnderCheck, list[Judged]]:
     Raises: Refused where one cannot be read.
     """
     case, rules = read(PlanUnderCheck, JsonNode(document, "plan")), SystemRules()
-    return case, rules.parts(case, read_system(case))
+    return case, rules.parts(case, rules.read(case.frame, case.mechanism))
 
 
 def _shares(
