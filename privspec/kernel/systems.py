@@ -107,8 +107,8 @@ class Composite(Mechanism):
 
     def __post_init__(self) -> None:
         names, picked = component_names([part.problem for part in self.block.parts]), self.choices or {}
-        if {*names} != {*self.components} or {*picked} != {one.name for one in self.block.choices}:
-            raise Refused("does not have just the parts and the numbers that the problem has")
+        if other := {*names} ^ {*self.components} or {*picked} ^ {one.name for one in self.block.choices}:
+            raise Refused(f"does not have the parts or choices of the problem: {', '.join(sorted(other))[:40]}")
         for one in self.block.choices:
             number = picked[one.name]
             if number <= 0 or number < one.low or (one.high is not None and number > one.high):
@@ -146,7 +146,7 @@ class SystemRules(Rules):
 
     def _promises(self, case: PlanUnderCheck, *, worth: bool) -> tuple[Composite, list[Judged]]:
         """Every part, and of each line what they spend together."""
-        executed: Composite = self.read(case.frame, case.mechanism)
+        executed = self.read(case.frame, case.mechanism)
         system, parts = executed.block, self.parts(case, executed, worth=worth)
         cases = [own for own, *_ in parts]
         for own in cases:
