@@ -313,8 +313,8 @@ class TableFact(MechanismFact):
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """What the odds take for granted where a line counts on the model."""
-        found = self._sentences("public_model", facts)
-        return tuple(sections(("What if the model is wrong?", (Paragraph(found),)))) if found else ()
+        found, rounds = self._sentences("public_model", facts), MechanismFact.public_sections(self, facts)
+        return (*sections(("What if the model is wrong?", (Paragraph(found),) if found else ())), *rounds)
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         counted_on = self._sentences("counted_on", facts)

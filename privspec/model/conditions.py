@@ -92,7 +92,9 @@ def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:
         case syntax.Call(function=function, arguments=(first, *_)) if function in ABOUT_TABLES:
-            columns = [*every(first, syntax.Attribute)] if function in OF_COLUMNS else None
+            columns = factors(first) if function in OF_COLUMNS else None
+            if function == "sum" and isinstance(first, syntax.Binary | syntax.Negate | syntax.Absolute):
+                columns = [*every(first, syntax.Attribute)]
             base = columns[0].base if columns else first.base if isinstance(first, syntax.Attribute) else first
             return base.id if isinstance(base, syntax.Name) else None
         case _:

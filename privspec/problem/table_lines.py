@@ -320,7 +320,8 @@ class Averages:
         if prior is None and len(held) > 1:
             hint = "add a law of all data, such as (a, b) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
             raise Failure("PS0401", over.span, "this average is over data without a model", help=hint)
-        weights = {r: Fraction(1) if prior is None else prior[r] for r in held}
+        # what leaves nothing open is about those data themselves, however likely they are
+        weights = {r: Fraction(1) if prior is None or len(held) == 1 else prior[r] for r in held}
         whole = sum(weights.values(), Fraction(0))
         if not whole:
             return None
