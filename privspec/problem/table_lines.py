@@ -233,6 +233,13 @@ class Averages:
     scene: Pointwise
     relation: syntax.Relation
 
+    @property
+    def of_all_data(self) -> bool:
+        """Whether no average is over several data: then the line is about all of them, however likely they are."""
+        return all(
+            {one.id for one in _known(over)[0]} >= {*self.worlds.of} for over in every(self.relation, syntax.Over)
+        )
+
     def condition(self, constraint: MechanismConstraint) -> Condition:
         """The line as sums over the table, one for each joint value of what it is given.
 
@@ -320,8 +327,7 @@ class Averages:
         if prior is None and len(held) > 1:
             hint = "add a law of all data, such as (a, b) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
             raise Failure("PS0401", over.span, "this average is over data without a model", help=hint)
-        # what leaves nothing open is about those data themselves, however likely they are
-        weights = {r: Fraction(1) if prior is None or len(held) == 1 else prior[r] for r in held}
+        weights = {r: Fraction(1) if prior is None or self.of_all_data else prior[r] for r in held}
         whole = sum(weights.values(), Fraction(0))
         if not whole:
             return None
