@@ -202,7 +202,8 @@ def data_words(model: Model) -> str:
     used = {name for one in model.computed for source in one.sources for name in needed(model, source)}
     for block in (one for one in model.blocks if one.name in used):
         if isinstance(block.base_domain, Table):
-            modelled = any(one.subjects[0].partition(".")[0] == block.name for one in model.models)
+            known = {block.name, *(f"{block.name}.{column}" for column in block.base_domain.names)}
+            modelled = any(known & {*one.subjects} for one in model.models)
             how = "as the model says" if modelled else "evenly"
             number = f"{'' if block.records else 'a made-up '}{block.records or RECORDS:,} records"
             said.append(f"{number} spread {how}")

@@ -167,9 +167,9 @@ def _chains(model: Model) -> Iterator[str]:
 
 
 def _models(model: Model) -> Iterator[str]:
-    for found in model.models:
-        text = next((model.text(one) for one in model.spec.background if one.span == found.span), "")
-        yield f"line {found.line}: {text}"
+    for line, span in dict.fromkeys((found.line, found.span) for found in model.models):
+        text = next((model.text(one) for one in model.spec.background if one.span == span), "")
+        yield f"line {line}: {text}"
 
 
 def observers(model: Model) -> dict[str, tuple[str, ...]]:

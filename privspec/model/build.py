@@ -46,7 +46,7 @@ from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps, warn_about_people, warn_about_whole_tables
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
-from privspec.model.priors import read_laws, set_laws_apart
+from privspec.model.priors import laws_that_follow, read_laws, set_laws_apart
 from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
@@ -218,6 +218,9 @@ class _Builder:
         for statement in definitions.models:
             if statement not in of_entries:
                 losses.model(statement)
+        if any(isinstance(domain, Table) and domain.derived for domain in self.domains.values()):
+            follow = report.told(lambda: laws_that_follow(losses.modelled, self.domains, typer.environment))
+            losses.modelled.update(follow or {})
         chains = self._chains(of_entries)
         for name in definitions.order:
             if name not in definitions.circular:

@@ -28,7 +28,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.domains import Domain, Table
+from privspec.model.domains import Cut, Domain, Follows, Table, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.reports import Failure, Report
@@ -588,6 +588,49 @@ def _of_records(statement: syntax.Relation) -> tuple[str, str] | None:
                 case syntax.SetOf(items=(syntax.Name(id=column),)) | syntax.SetOf(items=(syntax.String(value=column),)):
                     return table, column
     return None
+
+
+def laws_that_follow(
+    laws: Mapping[str, DataModel], domains: Mapping[str, Domain], environment: Environment
+) -> dict[str, DataModel]:
+    """By its name, as in "people.group", the law of a column that follows from one that has values and a law."""
+    found = {}
+    columns = (
+        (table, domain, *one)
+        for table, domain in domains.items()
+        if isinstance(domain, Table)
+        for one in domain.derived
+    )
+    for table, domain, name, one in columns:
+        (source, held), *others = one.columns
+        law, own = laws.get(f"{table}.{source}"), dict(domain.attributes).get(name)
+        if law is None or own is None or others or f"{table}.{name}" in laws or measured(held) or measured(own):
+            continue
+        values = list(held.elements())
+        weights = [Fraction(0)] * (own.size or 0)
+        try:
+            chances = law_of(law, values, environment)
+        except Failure:
+            continue  # a law that is wrong, or not exact, is told where it is used
+        for place, chance in enumerate(chances):
+            weights[_place(one, own, place, values[place])] += chance
+        vector = syntax.Vector(tuple(syntax.Number(weight, span=law.span) for weight in weights), span=law.span)
+        found[f"{table}.{name}"] = DataModel(f"{table}.{name}", "categorical", (vector,), law.span, law.line)
+    return found
+
+
+def _place(follows: Follows, own: Domain, place: int, value: Any) -> int:
+    """Where a value of its source stands in a column."""
+    if follows.formula is None:
+        return follows.places[place]
+    (name, _), *_ = follows.columns
+    number = follows.formula.value({name: Fraction(value)})
+    assert number is not None
+    cuts = follows.cuts or (own.cuts if isinstance(own, Cut) else ())
+    if cuts:
+        return sum(number > cut or (number == cut and not up_to) for cut, up_to in cuts)
+    low, _ = own.bounds
+    return int(number - (low or 0))
 
 
 def read_laws(

@@ -301,9 +301,8 @@ def _selection(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     text = f"A record of {{}} without a {block['column']} that can be read {fate}, {RULE.format('record')}"
     yield _read(model, block["source"], text)
     yield from _drawn("scores", "The value is drawn from exact probabilities")
-    for data in model.models:
-        if data.subject.startswith(f"{block['source']}."):
-            yield _said(AVERAGES.format("data"), "asserted by the user", line=data.line)
+    for line in dict.fromkeys(one.line for one in model.models if one.subject.startswith(f"{block['source']}.")):
+        yield _said(AVERAGES.format("data"), "asserted by the user", line=line)
 
 
 def _figure(text: str) -> str:

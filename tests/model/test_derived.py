@@ -127,3 +127,33 @@ def test_a_column_may_follow_from_one_that_follows() -> None:
     assert isinstance(found, Table)
     assert list(found.columns) == ["pay", "tax"]
     assert found.free
+
+
+LAWS = {
+    "t.grown = t.age >= 80": (0.8, 0.2),
+    "t.group = cut(t.age, [0, 25, 50])": (0.25, 0.25, 0.5),
+    "t.other = t.age + 1": (0.01,) * 100,
+}
+
+
+@pytest.mark.parametrize("definition", LAWS)
+def test_a_column_has_the_law_that_follows(definition: str) -> None:
+    """What is predicted at records of a law is predicted at what follows from them."""
+    name = definition.partition(" = ")[0]
+    model = Problem(
+        "variables:\n  input t in table(age in 0..99)^200\n  output q\nbackground:\n"
+        f"  {definition}\n  t.age ~ uniform\n"
+        f"loss: E[ rank_error(q, argmax({name})) ]\nprivacy: q is 1-DP wrt t, replacing one record\n"
+    ).check()
+    (law,) = (one for one in model.models if one.subject == name)
+    (weights,) = law.arguments
+    assert [float(one.value) for one in weights.items] == pytest.approx(LAWS[definition])  # type: ignore[union-attr]
+
+
+def test_a_law_of_its_own_comes_first() -> None:
+    text = (
+        "variables:\n  input t in table(age in 0..99)^200\n  output q\nbackground:\n  t.grown = t.age >= 80\n"
+        "  t.age ~ uniform\n  t.grown ~ categorical([0.5, 0.5])\n"
+        "loss: E[ rank_error(q, argmax(t.grown)) ]\nprivacy: q is 1-DP wrt t, replacing one record\n"
+    )
+    assert [one.subject for one in Problem(text).check().models] == ["t.age", "t.grown"]
