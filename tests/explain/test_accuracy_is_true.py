@@ -556,7 +556,7 @@ def check_of(measure: str) -> Callable[[Case, Accuracy, Made, Path], None]:
 
 TOLD = re.compile(
     r"counts? as|are left out|is shortened to|So differences below|They add up to|ticket|drawn by lot|changed at random"
-    r"|flips a coin|is listed only if|almost never listed|of 100 choices|any one of your|worked out afterwards"
+    r"|flips a coin|is listed only if|almost never listed|least half are listed|of 100 choices|any one of your|worked out afterwards"
     r"|you as one|The published value is"
 )
 """Sentences of that section with figures that are no errors: limits, rules of lotteries, what is drawn."""
