@@ -267,7 +267,7 @@ def of_tables(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
         errors = np.array([size(numbers(one) - numbers(true), "l2") for one in drawn])
     else:  # what is computed from a report, by the spec's own formulas
         term = next(one for one in case.facts.context.loss_terms if (one.left, one.right) == (of, against))
-        scene = _scene(case.model, Stated.of(case.document).mechanism, table)
+        scene = _scene(case.model, Stated.of(case.document).executed, table)
         grid = np.sqrt(scene.of(term.body).spread(len(table.rows), len(table.columns)).astype(float))
         columns = {label[table.releases.index(output)][0]: j for j, label in enumerate(table.columns)}
         errors = np.array([[grid[row, columns[str(v)]] for row, v in zip(picked, one, strict=True)] for one in drawn])
@@ -556,7 +556,8 @@ def check_of(measure: str) -> Callable[[Case, Accuracy, Made, Path], None]:
 
 TOLD = re.compile(
     r"counts? as|are left out|is shortened to|So differences below|They add up to|ticket|drawn by lot|changed at random"
-    r"|flips a coin|is listed only if|almost never listed|least half are listed|of 100 choices|any one of your|worked out afterwards"
+    r"|flips a coin|is listed only if|almost never listed|least half are listed|of 100 choices|any one of your"
+    r"|worked out afterwards"
     r"|you as one|The published value is"
 )
 """Sentences of that section with figures that are no errors: limits, rules of lotteries, what is drawn."""
