@@ -18,7 +18,6 @@ says, for which engines give the sum of the least steps of every set of columns.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -37,13 +36,13 @@ from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
 from privspec.kernel.derived import Combined, Derived, Fixed, Formula, Named, Power, SourceColumn
+from privspec.language.automaton import DAY
 
 if TYPE_CHECKING:
     import polars as pl
 
     from privspec.kernel.core.linear import Column
 
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 NO_PLACE = -1
 """The code of a value that is missing or not in its attribute's domain."""
 BATCH = 2**18
@@ -375,7 +374,7 @@ def _quantity(name: str) -> str:
     return f"number of {name}"
 
 
-def _beyond(name: str) -> str:
+def beyond(name: str) -> str:
     """What is called whether something that a column follows from lies beyond its ends."""
     return f"beyond {name}"
 
@@ -395,12 +394,12 @@ def _with_computed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     for one in asked.computed:
         assert one.formula is not None
         known = {source.name: _number(schema, source.name) for source in one.columns}
-        inside, beyond = {}, []
+        inside, outside = {}, []
         for source in one.columns:
             low, high = map(float, source.ends)
             x = known[source.name].clip(low, high)
             inside[source.name] = x if source.between else (x + 0.5).floor().clip(low, high)
-            beyond.append(known[source.name].is_between(low, high).not_())
+            outside.append(known[source.name].is_between(low, high).not_())
         there = pl.all_horizontal([x.is_not_null() for x in known.values()])
         found = _computed(one.formula, inside)
         if one.cuts:
@@ -408,7 +407,7 @@ def _with_computed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
             found = place.replace_strict(dict(enumerate(one.labels)), return_dtype=pl.String)
         columns += [
             pl.when(there).then(found).otherwise(None).alias(one.name),
-            (there & pl.any_horizontal(beyond)).fill_null(value=False).alias(_beyond(one.name)),
+            (there & pl.any_horizontal(outside)).fill_null(value=False).alias(beyond(one.name)),
         ]
     return frame.with_columns(columns)
 
@@ -441,9 +440,9 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     frame = _with_computed(asked, frame)
     schema, chosen, found = frame.collect_schema(), [], [pl.len().alias("records")]
     for i, one in enumerate(asked.attributes):
-        column, beyond = pl.col(one.name), _beyond(one.name)
-        if beyond in schema:
-            chosen.append(pl.col(beyond).alias(f"beyond_{i}"))
+        column, outside = pl.col(one.name), beyond(one.name)
+        if outside in schema:
+            chosen.append(pl.col(outside).alias(f"beyond_{i}"))
         if one.measured:
             x = _number(schema, one.name)
             low, high = one.ends
@@ -462,7 +461,7 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
         else:
             chosen.append(_key(one, column.cast(pl.Float64).fill_nan(None)).alias(f"key_{i}"))
         if i in asked.numbers:
-            if beyond in schema:
+            if outside in schema:
                 tests = [pl.col(f"beyond_{i}"), *[pl.lit(value=False)] * 3]
             found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):

@@ -36,6 +36,7 @@ from privspec.execute.statistic import (
     Statistic,
     Tally,
     below_of,
+    beyond,
     groups_of_file,
     groups_of_frame,
 )
@@ -708,7 +709,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     for i, one in enumerate(asked.attributes):
         kind, follows = kinds[one.name], asked.of(one.name) is not None
         if follows:
-            numbers.append(f"{_name(_beyond(one.name))} AS beyond_{i}")
+            numbers.append(f"{_name(beyond(one.name))} AS beyond_{i}")
             cells.append(f"beyond_{i}")
             found.append(f"sum(CAST(beyond_{i} AS INTEGER)) AS tally_{i}_0")
         if not one.measured:
@@ -743,11 +744,6 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     )
 
 
-def _beyond(name: str) -> str:
-    """What is called whether something that a column follows from lies beyond its ends."""
-    return f"beyond {name}"
-
-
 def _with_computed(asked: Statistic, kinds: Mapping[str, str], source: str) -> tuple[str, Mapping[str, str]]:
     """Records with the columns that follow from numbers, and what each column holds.
 
@@ -762,7 +758,7 @@ def _with_computed(asked: Statistic, kinds: Mapping[str, str], source: str) -> t
                 raise RowsNeededError
             doubles[column.name] = number
         columns.append(f"{_computed(one, doubles)} AS {_name(one.name)}")
-        columns.append(f"{_outside(one, doubles)} AS {_name(_beyond(one.name))}")
+        columns.append(f"{_outside(one, doubles)} AS {_name(beyond(one.name))}")
         known[one.name] = "VARCHAR" if one.cuts else "DOUBLE"
     if not columns:
         return source, kinds

@@ -13,9 +13,11 @@ from privspec.kernel.core.reading import JsonNode, Refused, Whole, frozen, typed
 
 Interval = tuple[Fraction, Fraction]
 MOST = 64
-"""Operations of one formula."""
+"""Columns that one formula names."""
 POWER = 8
 """The highest power."""
+DEGREE = 256
+"""Numbers that are multiplied with each other at most, so that no value grows out of proportion."""
 
 
 @frozen
@@ -25,8 +27,10 @@ class Named:
     FORM = "column"
     name: str
 
-    def value(self, record: Mapping[str, Fraction]) -> Fraction | None:
-        return record.get(self.name)
+    degree = 1
+
+    def value(self, record: Mapping[str, Fraction]) -> Fraction:
+        return record[self.name]
 
     def between(self, ends: Mapping[str, Interval]) -> Interval:
         return ends[self.name]
@@ -46,7 +50,7 @@ class Fixed:
     FORM = "number"
     number: Fraction
 
-    named = ()
+    degree, named = 1, ()
 
     def value(self, _: Mapping[str, Fraction]) -> Fraction:
         return self.number
@@ -67,13 +71,19 @@ class Combined:
     left: Formula
     right: Formula
 
+    def __post_init__(self) -> None:
+        _check(self.degree)
+
+    @property
+    def degree(self) -> int:
+        return self.left.degree + self.right.degree
+
     @property
     def named(self) -> tuple[str, ...]:
         return (*self.left.named, *self.right.named)
 
-    def value(self, record: Mapping[str, Fraction]) -> Fraction | None:
-        left, right = self.left.value(record), self.right.value(record)
-        return None if left is None or right is None else COMBINED[self.sign](left, right)
+    def value(self, record: Mapping[str, Fraction]) -> Fraction:
+        return COMBINED[self.sign](self.left.value(record), self.right.value(record))
 
     def between(self, ends: Mapping[str, Interval]) -> Interval:
         left, right = self.left.between(ends), self.right.between(ends)
@@ -100,14 +110,18 @@ class Power:
     def __post_init__(self) -> None:
         if not 1 <= self.exponent <= POWER or (self.exponent == 1 and not self.size):
             raise Refused("has a power that is not computed")
+        _check(self.degree)
+
+    @property
+    def degree(self) -> int:
+        return self.base.degree * self.exponent
 
     @property
     def named(self) -> tuple[str, ...]:
         return self.base.named
 
-    def value(self, record: Mapping[str, Fraction]) -> Fraction | None:
-        found = self.base.value(record)
-        return None if found is None else self._of(found)
+    def value(self, record: Mapping[str, Fraction]) -> Fraction:
+        return self._of(self.base.value(record))
 
     def _of(self, number: Fraction) -> Fraction:
         return (abs(number) if self.size else number) ** self.exponent
@@ -122,6 +136,11 @@ class Power:
     def words(self) -> str:
         inner = f"|{self.base.words()}|" if self.size else self.base.words()
         return inner if self.exponent == 1 else f"{inner}^{self.exponent}"
+
+
+def _check(degree: int) -> None:
+    if degree > DEGREE:
+        raise Refused("has powers and products that grow out of proportion")
 
 
 Formula = Named | Fixed | Combined | Power
@@ -164,7 +183,7 @@ class SourceColumn:
             return Fraction(self.lower), Fraction(self.upper)
         if not self.between or len(self.values) != 2:
             raise Refused("is computed from what is no number between two ends")
-        low, high = (Fraction(value) for value in self.values)
+        low, high = (JsonNode(value, f"the end of {self.name}").exact() for value in self.values)
         return low, high
 
 
@@ -189,7 +208,7 @@ class Derived:
         if len(set(own)) < len(own) or len(set(self.labels)) < len(self.labels):
             raise Refused("follows from a column twice, or has a label twice")
         if self.formula is None:
-            listed = len(own) == 1 and not self.cuts and not self.columns[0].between
+            listed = len(own) == 1 and self.places and not self.cuts and not self.columns[0].between
             if not listed or len(self.places) != self.columns[0].size or max(self.places) >= len(self.labels):
                 raise Refused("does not say for each value what follows from it")
             return
@@ -197,6 +216,9 @@ class Derived:
             raise Refused("has a formula of other columns, or too long a one")
         if len(self.labels) != (len(self.cuts) + 1 if self.cuts else 0):
             raise Refused("does not have a label for each of its classes")
+        cuts = list(map(_cut, self.cuts))
+        if cuts != sorted(set(cuts)):
+            raise Refused("has cuts that do not ascend")
         self.formula.between({one.name: one.ends for one in self.columns})
 
     def words(self) -> str:
@@ -209,6 +231,14 @@ class Derived:
             pairs = [f"{label} if it is {side}" for label, side in zip(self.labels, sides, strict=False)]
             words += f": {', '.join(pairs)}, else {self.labels[-1]}"
         return f"{words}, each number being moved between its ends first."
+
+
+def _cut(text: str) -> tuple[Fraction, bool]:
+    """Where a cut is, and whether the number there lies before it."""
+    sign, _, number = text.partition(" ")
+    if sign not in ("<", "<="):
+        raise Refused("has a cut that is not written as one")
+    return JsonNode(number, "a cut").exact(), sign == "<="
 
 
 READERS = {"Formula": read_formula}

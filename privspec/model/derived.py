@@ -171,6 +171,12 @@ class _Reader:
     environment: Environment
 
     def read(self) -> tuple[Domain, Follows]:
+        try:
+            return self._follows()
+        except Refused as refused:
+            raise Failure("PS0206", self.setting.span, f"this {refused}") from refused
+
+    def _follows(self) -> tuple[Domain, Follows]:
         match self.setting.value:
             case syntax.Holds() as compared:
                 return self._compared(compared)
@@ -189,8 +195,7 @@ class _Reader:
     def _number(self, value: syntax.Expr) -> tuple[Domain, Follows]:
         formula = self._formula(value)
         low, high = self._ends(formula, value.span)
-        sources = self._sources(formula)
-        whole = all(isinstance(domain, IntegerRange) for _, domain in sources) and _whole(formula)
+        whole = self._of_whole_numbers(formula)
         if whole and high - low < LARGEST:
             domain: Domain = IntegerRange(int(low), int(high))
             every_value = _each_once(formula) and _sum_of_units(formula)
@@ -216,6 +221,9 @@ class _Reader:
                 assert high is not None
                 found.append((name, domain if isinstance(domain, IntegerRange | Between) else Between(low, high)))
         return tuple(found)
+
+    def _of_whole_numbers(self, formula: Formula) -> bool:
+        return _whole(formula) and all(isinstance(domain, IntegerRange) for _, domain in self._sources(formula))
 
     def _columns(self) -> Iterator[tuple[str, Domain]]:
         return ((name, domain) for name, domain in self.attributes.items() if name not in self.before)
@@ -358,7 +366,7 @@ class _Reader:
         if not inner:
             text = f"none of these numbers tells values from {show(low)} to {show(high)} apart"
             raise Failure("PS0206", points.span, text)
-        whole = all(isinstance(domain, IntegerRange) for _, domain in self._sources(formula)) and _whole(formula)
+        whole = self._of_whole_numbers(formula)
         ends = [low, *inner, high]
         labels = []
         for place, (first, last) in enumerate(pairwise(ends)):
@@ -373,8 +381,7 @@ class _Reader:
         self, formula: Formula, cuts: tuple[tuple[Fraction, bool], ...], labels: tuple[str, ...], span: Span
     ) -> tuple[Domain, Follows]:
         low, high = self._ends(formula, span)
-        sources = self._sources(formula)
-        whole = all(isinstance(domain, IntegerRange) for _, domain in sources) and _whole(formula)
+        whole = self._of_whole_numbers(formula)
         if len(set(labels)) < len(labels):
             raise Failure("PS0206", span, "two of these classes would have one name")
         inside = [cut for cut in cuts if (low, False) < cut <= (high, False)]

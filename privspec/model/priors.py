@@ -625,7 +625,6 @@ def _place(follows: Follows, own: Domain, place: int, value: Any) -> int:
         return follows.places[place]
     (name, _), *_ = follows.columns
     number = follows.formula.value({name: Fraction(value)})
-    assert number is not None
     cuts = follows.cuts or (own.cuts if isinstance(own, Cut) else ())
     if cuts:
         return sum(number > cut or (number == cut and not up_to) for cut, up_to in cuts)

@@ -7,7 +7,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.derived import Combined, Derived, Fixed, Named, SourceColumn
+from privspec.kernel.derived import Combined, Derived, Fixed, Named, Power, SourceColumn
 from privspec.kernel.writing import plan_digest
 from privspec.plan import Plan, verify
 
@@ -93,6 +93,12 @@ AGE, PAY = SourceColumn("age", (), 0, 9), SourceColumn("pay", ("0", "9"), betwee
         lambda: Derived("g", (AGE,), Combined("/", Fixed(Fraction(1)), Named("age"))),
         lambda: Derived("g", (SourceColumn("sex", ("F", "M")),), Named("sex")),
         lambda: Derived("g", (AGE,), None),
+        lambda: Derived("g", (SourceColumn("age", ()),), None),
+        lambda: Derived("g", (SourceColumn("age", ("low", "high"), between=True),), Named("age")),
+        lambda: Derived("g", (SourceColumn("age", ("1", "1/0"), between=True),), Named("age")),
+        lambda: Derived("g", (AGE,), Named("age"), ("below 5",), ("a", "b")),
+        lambda: Derived("g", (AGE,), Named("age"), ("< 5", "< 3"), ("a", "b", "c")),
+        lambda: Power(Power(Power(Named("age"), 8), 8), 8),
     ],
 )
 def test_the_kernel_takes_nothing_that_does_not_follow(made: object) -> None:

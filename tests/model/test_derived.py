@@ -98,6 +98,7 @@ def test_weeks_are_those_of_iso_8601() -> None:
         ("t.none = 3 + 4", "no column of the table stands here"),
         ("t.log = exp(t.pay)", "no column follows from this"),
         ("t.f = t.sex < M", "no numbers"),
+        ("t.f = ((t.pay^8)^8)^8", "grow out of proportion"),
         ("t.f = t.sex != X", "no value X"),
     ],
 )
