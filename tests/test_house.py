@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 74_979,
     "explain": 79_432,
-    "families": 212_933,
+    "families": 212_953,
     "functions": 14_684,
     "kernel": 146_066,
     "language": 28_502,

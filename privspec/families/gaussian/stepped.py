@@ -183,30 +183,32 @@ def _of_numbers(
             pure = problem.loss_of_output_noise(outputs * costs.max(axis=0) * sqrt(law.square) / steps)
             if pure > FAR * least:
                 return None
-    strategy, sizes = plain or (rounded_strategy(measured, system.views, FINE_BITS), [Fraction(1)])
+    rough, sizes = plain or (rounded_strategy(measured, system.views, FINE_BITS), [Fraction(1)])
     spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
     shared = shared_among(problem.block, spread)
     changes = [units_of(view.exact, problem.block.places) for view in system.views]
 
-    def furthest(row: int, step: int) -> Fraction:
-        answer = Dense(exact(strategy)).chosen([row])
+    def furthest(answers: Dense, row: int, step: int) -> Fraction:
+        answer = answers.chosen([row])
         return max(answer.absolute_sensitivity([Fraction(1)], [Fraction(step)], one, shared) for one in changes)
 
     # each number in units of which neighbours move all of them as many
-    moves = [furthest(row, 0) for row in range(len(measured))]
+    answers = Dense(exact(rough))
+    moves = [furthest(answers, row, 0) for row in range(len(measured))]
     if not all(moves):
         return None
     moved = 1 / common(1 / own for own in moves)  # the least that is a multiple of each
     times = [moved / own for own in moves]
     if max(times) > MOST_TIMES:
         return None
-    strategy = replace(strategy, integers=strategy.integers * np.array([int(own) for own in times])[:, None])
+    strategy = replace(rough, integers=rough.integers * np.array([int(own) for own in times])[:, None])
     sizes = [size / own for size, own in zip(sizes, times, strict=True)]
     lattice, *aparts = (
         (common_step(part, points, moves=own) or NONE) if plain else NONE
         for part, own in [(strategy, False), *((_row(strategy, row), True) for row in range(len(moves)))]
     )
-    kinds = {(apart, furthest(row, 1) - moved) for row, apart in enumerate(aparts)}
+    in_units = Dense(exact(strategy))
+    kinds = {(apart, furthest(in_units, row, 1) - moved) for row, apart in enumerate(aparts)}
     if len(kinds) > 1:
         return None
     (apart, rounding), errors = kinds.pop(), system.lowered.errors
