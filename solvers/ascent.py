@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import (
     Array,
     Directions,
@@ -27,7 +28,6 @@ from privspec.solvers.programs import (
     pair_matrix,
     slices,
 )
-from scipy import linalg, sparse
 
 LEAST_LOG = -60.0
 """Weights below e^-60 of the largest are round-off of any sum they enter."""
@@ -53,7 +53,7 @@ class Atoms(ABC):
         """Logarithms of weight * q, and the largest q, where q = ||whitener @ effect||^2."""
 
     @abstractmethod
-    def dual(self, logs: Array) -> tuple[sparse.csc_array, Array]:
+    def dual(self, logs: Array) -> tuple[scipy.sparse.csc_array, Array]:
         """The input differences (n, N) and weights (N,) that the logarithms stand for."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Singles(Atoms):
         """All q."""
 
     @abstractmethod
-    def columns(self, used: Indices) -> sparse.csc_array:
+    def columns(self, used: Indices) -> scipy.sparse.csc_array:
         """Some of the differences (n, N)."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Singles(Atoms):
         q = self.quadratics(whitener)
         return logs + np.log(np.maximum(q, 1e-300)), float(q.max(initial=0.0))
 
-    def dual(self, logs: Array) -> tuple[sparse.csc_array, Array]:
+    def dual(self, logs: Array) -> tuple[scipy.sparse.csc_array, Array]:
         top = logs.max(initial=0.0)
         weights = np.exp(logs - top)
         used = np.flatnonzero(weights > self.negligible)
@@ -107,7 +107,7 @@ class SingleAtoms(Singles):
 
     negligible = 1e-16
 
-    def __init__(self, effects: Array, matrix: sparse.csc_array) -> None:
+    def __init__(self, effects: Array, matrix: scipy.sparse.csc_array) -> None:
         self.effects, self.matrix = effects, matrix
 
     def start(self) -> Array:
@@ -120,8 +120,8 @@ class SingleAtoms(Singles):
     def quadratics(self, whitener: Array) -> Array:
         return np.asarray(np.sum((whitener @ self.effects) ** 2, axis=0))
 
-    def columns(self, used: Indices) -> sparse.csc_array:
-        return sparse.csc_array(self.matrix[:, used])
+    def columns(self, used: Indices) -> scipy.sparse.csc_array:
+        return scipy.sparse.csc_array(self.matrix[:, used])
 
     def some(self, used: Indices) -> SingleAtoms:
         return SingleAtoms(self.effects[:, used], self.columns(used))
@@ -155,7 +155,7 @@ class PairAtoms(Singles):
     def quadratics(self, whitener: Array) -> Array:
         return np.asarray(self._distances(whitener @ self.points) * self.pairs.scale**2)
 
-    def columns(self, used: Indices) -> sparse.csc_array:
+    def columns(self, used: Indices) -> scipy.sparse.csc_array:
         coordinates = np.asarray(self.pairs.coordinates, np.intp)
         return pair_matrix(coordinates, self.firsts[used], self.seconds[used], self.pairs.scale, self.n)
 
@@ -217,17 +217,17 @@ class BallAtoms(Atoms):
     def shifted(self, logs: Array, shift: float) -> Array:
         return logs + shift * self.diagonals
 
-    def dual(self, logs: Array) -> tuple[sparse.csc_array, Array]:
+    def dual(self, logs: Array) -> tuple[scipy.sparse.csc_array, Array]:
         columns, weights = [], []
         for part, root in zip(self.slices, self._roots(logs), strict=True):
             values, vectors = np.linalg.eigh(root)
             # shrunk so that round-off leaves the axes admissible
             vectors = vectors / (np.linalg.norm(vectors, axis=0) * (1 + 1e-14))
-            columns.append(sparse.csc_array(self.matrix[:, part] @ vectors))
+            columns.append(scipy.sparse.csc_array(self.matrix[:, part] @ vectors))
             weights.append(values**2)
         p = np.concatenate(weights)
         used = np.flatnonzero(p > 1e-16 * p.max(initial=0.0))
-        return sparse.csc_array(sparse.csc_array(sparse.hstack(columns))[:, used]), p[used]
+        return scipy.sparse.csc_array(scipy.sparse.csc_array(scipy.sparse.hstack(columns))[:, used]), p[used]
 
 
 def pair_span(coordinates: Indices, n: int) -> Array:
@@ -394,7 +394,7 @@ class Ascent:
         whitener = (vectors / np.sqrt(deviations)).T
         loss = trace = float(deviations.sum())
         if self.worst is not None and turn is not None:
-            root = linalg.solve_triangular(turn, root, check_finite=False)
+            root = scipy.linalg.solve_triangular(turn, root, check_finite=False)
             whitener = whitener @ turn
             errors = self.worst.added(np.asarray(np.sum((self.worst.error_map @ root) ** 2, axis=1)))
             # with loss weights of sum `total` the weighted loss is at most total times the worst
@@ -503,10 +503,10 @@ class Ascent:
             bend += (features / slack**2) @ features.T
             sizes = np.sqrt(np.diag(bend))
             try:
-                factor = linalg.cho_factor(bend / sizes / sizes[:, None], overwrite_a=True, check_finite=False)
-            except linalg.LinAlgError:
+                factor = scipy.linalg.cho_factor(bend / sizes / sizes[:, None], overwrite_a=True, check_finite=False)
+            except scipy.linalg.LinAlgError:
                 return
-            step = -linalg.cho_solve(factor, slope / sizes, check_finite=False) / sizes
+            step = -scipy.linalg.cho_solve(factor, slope / sizes, check_finite=False) / sizes
             # slacks by what they change by: what is left of one is known to all its digits
             used, fall, length = step @ features, -float(slope @ step), 1.0
             while length > LEAST_STEP and (
@@ -575,13 +575,11 @@ class Ascent:
             slope = np.concatenate([q / 2 - mass / 2, point.errors / 2 - share / 2])
             return -float(trace - mass**2 / 4 - share**2 / 4), -slope
 
-        from scipy.optimize import minimize  # slow to load, and small programs are done without
-
         options = {"maxiter": 1500, "maxfun": 1500, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         bounds = [(0.0, None)] * len(first)
         try:
             # the stubs lack jac=True with options
-            minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)  # type: ignore[call-overload]
+            scipy.optimize.minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)  # type: ignore[call-overload]
         except Stopped:
             return
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import Array, Indices, Watch, groups
-from scipy import linalg
 
 GROWTH = 12.0
 """Factor between the weights t of the objective on successive centres."""
@@ -62,7 +62,7 @@ def follow(path: Barrier, at: Placed, weight: float, tolerance: float, watch: Wa
         gradient, cost, matrix = path.newton(at)
         try:
             both = _solved(matrix, np.column_stack([gradient, cost]))
-        except linalg.LinAlgError:
+        except scipy.linalg.LinAlgError:
             return best
         # raise t while the step stays inside the Newton region; the bound needs a good centre only at the last t
         last = OVERSHOOT * path.parameters / (tolerance * best.value)
@@ -90,9 +90,9 @@ def _solved(matrix: Array, right: Array) -> Array:
     scaled, lift = matrix / sizes / sizes.T, 1e-15
     while True:
         try:
-            factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
-            return np.asarray(linalg.cho_solve(factor, right / sizes, check_finite=False) / sizes)
-        except linalg.LinAlgError:
+            factor = scipy.linalg.cho_factor(scaled, lower=True, check_finite=False)
+            return np.asarray(scipy.linalg.cho_solve(factor, right / sizes, check_finite=False) / sizes)
+        except scipy.linalg.LinAlgError:
             if lift > 1e-6:
                 raise
             scaled, lift = scaled + lift * np.eye(len(sizes)), lift * 100
@@ -229,8 +229,8 @@ class Symmetric(Chart):
     def largest_ratio(self, weighted: list[Array], cost: Array) -> float:
         charge, last = np.sum([part @ part.T for part in weighted], axis=0), [self.size - 1, self.size - 1]
         try:
-            return float(linalg.eigh(charge, self._matrix(cost), eigvals_only=True, subset_by_index=last)[0])
-        except linalg.LinAlgError:
+            return float(scipy.linalg.eigh(charge, self._matrix(cost), eigvals_only=True, subset_by_index=last)[0])
+        except scipy.linalg.LinAlgError:
             return np.inf
 
 
@@ -247,7 +247,7 @@ class Eye:
         basis, upper = np.linalg.qr(chart.carry(self.maps, state).T)
         if not np.all(np.abs(np.diag(upper)) > 0):
             return None
-        return basis, linalg.solve_triangular(upper, self.effects, trans="T", check_finite=False)
+        return basis, scipy.linalg.solve_triangular(upper, self.effects, trans="T", check_finite=False)
 
     def largest(self, chart: Chart, state: Array) -> float:
         """Largest squared norm of a unit combination of the whitened columns of one group."""

@@ -14,6 +14,7 @@ import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import (
     Array,
     DualPoint,
@@ -26,7 +27,6 @@ from privspec.solvers.programs import (
     seen_rows,
     sees_all,
 )
-from scipy import sparse
 
 RANK_TOLERANCE = 1e-11
 """Singular values of a covariance root below this fraction of the largest count as zero."""
@@ -231,8 +231,8 @@ def weighted_error_map(program: GaussianProgram, dual: DualPoint) -> Array:
     weights = np.maximum(dual.loss_weights, 0.0)
     # the weights are made to sum to at most one, which is all the bound needs
     weights = program.loss.spread(weights / (weights.sum() * (1 + 4 * UNIT * len(weights))))
-    if sparse.issparse(error_map):
-        return sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)  # type: ignore[return-value]
+    if scipy.sparse.issparse(error_map):
+        return scipy.sparse.csr_array(scipy.sparse.diags_array(np.sqrt(weights)) @ error_map)  # type: ignore[return-value]
     return np.asarray(np.sqrt(weights)[:, None] * error_map)
 
 
@@ -260,7 +260,7 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
     if count * effects.shape[1] > LARGEST_PRODUCT and count > 4 * effects.shape[1]:
         return _moment_bound(effects, dual)
     parts = [
-        np.asarray(sparse.csr_array(part.T * np.sqrt(weights)[:, None]) @ effects.T)
+        np.asarray(scipy.sparse.csr_array(part.T * np.sqrt(weights)[:, None]) @ effects.T)
         for part, weights in zip(dual.differences, dual.weights, strict=True)
     ]
     matrix = np.vstack(parts).T
@@ -272,10 +272,10 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
     # round-off of the products, normwise, and backward error of the singular values
     sizes = np.asarray(abs(errors) @ np.abs(program.target))
     magnitude = sum(
-        float(np.sum((sparse.csr_array(abs(part).T) @ sizes.T) ** 2 * weights[:, None]))
+        float(np.sum((scipy.sparse.csr_array(abs(part).T) @ sizes.T) ** 2 * weights[:, None]))
         for part, weights in zip(dual.differences, dual.weights, strict=True)
     )
-    terms = _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
+    terms = _inner_length(errors) + max(_inner_length(scipy.sparse.csr_array(part.T)) for part in dual.differences) + 8
     backward = 4 * np.sqrt(rank * max(matrix.shape)) * float(np.linalg.norm(singular))
     slack = np.sqrt(rank) * UNIT * (backward + terms * np.sqrt(magnitude))
     total = float(np.sum(singular)) - slack
@@ -293,7 +293,7 @@ def _moment_bound(effects: Array, dual: DualPoint) -> float:
     n = effects.shape[1]
     total = np.zeros((n, n))
     for part, weights in zip(dual.differences, dual.weights, strict=True):
-        total += sparse.csr_array(part * weights[None, :] @ part.T).toarray()
+        total += scipy.sparse.csr_array(part * weights[None, :] @ part.T).toarray()
     mass = sum(float(np.sum(weights)) for weights in dual.weights)
     moment = effects @ total @ effects.T
     magnitude = float(np.linalg.norm(np.abs(effects) @ np.abs(total) @ np.abs(effects).T))
@@ -309,10 +309,10 @@ def _moment_bound(effects: Array, dual: DualPoint) -> float:
     return float(max(gain, 0.0) ** 2 / (kappa * mass * (1 + UNIT * (len(dual.weights) + 64))))
 
 
-def _inner_length(errors: Array | sparse.csr_array) -> float:
+def _inner_length(errors: Array | scipy.sparse.csr_array) -> float:
     """Terms in one inner product with the rows of a matrix."""
-    if sparse.issparse(errors):
-        return float(np.max(np.diff(sparse.csr_array(errors).indptr), initial=0))
+    if scipy.sparse.issparse(errors):
+        return float(np.max(np.diff(scipy.sparse.csr_array(errors).indptr), initial=0))
     return float(np.max(np.count_nonzero(errors, axis=1), initial=0))
 
 
@@ -320,7 +320,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
     """The bound with z from a covariance, for sites or views of different rows."""
     m, n = program.target.shape
     errors = weighted_error_map(program, dual)
-    errors = errors.toarray() if sparse.issparse(errors) else errors  # type: ignore[attr-defined]
+    errors = errors.toarray() if scipy.sparse.issparse(errors) else errors  # type: ignore[attr-defined]
     maps, cost = _places(program, errors)
     free = maps[:, cost <= 0] if program.sites is not None else _null_space(errors)
     magnitude = np.abs(program.target)
@@ -330,12 +330,12 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
         rows = seen_rows(view, m)
         kept = np.flatnonzero(weights > 0)
         part, p = differences[:, kept], weights[kept]
-        effects = np.asarray(sparse.csr_array(part.T) @ program.target[rows].T).T
+        effects = np.asarray(scipy.sparse.csr_array(part.T) @ program.target[rows].T).T
         z = _apply_inverse(root[rows], effects)
         if free.shape[1]:
             z = _orthogonal_to(z, free[rows])
         inner = np.sum(z * effects, axis=0)
-        doubt = np.sum(np.abs(z) * (np.asarray(sparse.csr_array(abs(part).T) @ magnitude[rows].T).T), axis=0)
+        doubt = np.sum(np.abs(z) * (np.asarray(scipy.sparse.csr_array(abs(part).T) @ magnitude[rows].T).T), axis=0)
         gain += float(p @ (inner - (m + n + 8) * UNIT * doubt))
         mass += float(p.sum())
         lifted = np.zeros((m, len(kept)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from privspec.solvers import bounds
 from privspec.solvers.ascent import Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, ascend, pair_span
 from privspec.solvers.barrier import Barrier, Diagonal, Eye, Symmetric
@@ -46,7 +47,6 @@ from privspec.solvers.programs import (
     sees_all,
     small_boxes,
 )
-from scipy import sparse
 
 RANGE_TOLERANCE = 1e-9
 """An effect whose part outside the range of the sites is below this fraction counts as inside."""
@@ -117,7 +117,7 @@ def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -
 
 def effects_of(target: Array, direction: Directions) -> Array:
     """Target @ differences (m, N)."""
-    return np.asarray(sparse.csr_array(direction.matrix.T) @ target.T).T
+    return np.asarray(scipy.sparse.csr_array(direction.matrix.T) @ target.T).T
 
 
 def _eye(maps: Array, effects: Array, direction: Directions) -> Eye | int | None:
@@ -173,7 +173,7 @@ def _dual_point(
 
 def _dual_of(
     program: GaussianProgram, view: View, direction: Directions, root: Array
-) -> tuple[sparse.csc_array, Array]:
+) -> tuple[scipy.sparse.csc_array, Array]:
     """Weights 1 / (1 - q) of the barrier on the differences of one view; a ball is split into its own axes."""
     rows = seen_rows(view, len(root))
     left, singular, _ = np.linalg.svd(root[rows], full_matrices=False)
@@ -187,11 +187,11 @@ def _dual_of(
         values, turn = np.linalg.eigh(whitened[:, part].T @ whitened[:, part])
         # turned columns are unit combinations only up to round-off: shrink them so that they stay admissible
         turn = turn / (np.linalg.norm(turn, axis=0) * (1 + 1e-14))
-        columns.append(sparse.csc_array(direction.matrix[:, part] @ turn))
+        columns.append(scipy.sparse.csc_array(direction.matrix[:, part] @ turn))
         weights.append(1 / np.maximum(1 - values, 1e-12))
     p = np.concatenate(weights)
     used = np.flatnonzero(p > 0)
-    matrix = sparse.csc_array(sparse.csc_array(sparse.hstack(columns))[:, used])
+    matrix = scipy.sparse.csc_array(scipy.sparse.csc_array(scipy.sparse.hstack(columns))[:, used])
     return matrix, p[used]
 
 
@@ -272,7 +272,7 @@ def _notes(release: bounds.Release) -> tuple[str, ...]:
 def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
     """Nothing to protect: nominal noise only."""
     m, n = program.target.shape
-    nothing = tuple(sparse.csc_array((n, 0)) for _ in program.views)
+    nothing = tuple(scipy.sparse.csc_array((n, 0)) for _ in program.views)
     loss = program.loss
     shares = np.full(loss.count, 1 / loss.count) if isinstance(loss, WorstLoss) and loss.count else None
     dual = DualPoint(nothing, tuple(np.zeros(0) for _ in program.views), shares)
@@ -419,7 +419,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
     return solution
 
 
-def _span(view: View, n: int) -> Array | sparse.csc_array:
+def _span(view: View, n: int) -> Array | scipy.sparse.csc_array:
     """Columns that span the differences of the view: mostly zeros where there are many inputs."""
     differences = view.differences
     if isinstance(differences, Pairs):
@@ -427,7 +427,7 @@ def _span(view: View, n: int) -> Array | sparse.csc_array:
             first, others = differences.coordinates[:1], np.asarray(differences.coordinates[1:], np.intp)
             rows = np.concatenate([others, np.broadcast_to(first, len(others))])
             values = np.repeat([differences.scale, -differences.scale], len(others))
-            return sparse.csc_array((values, (rows, np.tile(np.arange(len(others)), 2))), shape=(n, len(others)))
+            return scipy.sparse.csc_array((values, (rows, np.tile(np.arange(len(others)), 2))), shape=(n, len(others)))
         return pair_span(np.asarray(differences.coordinates, np.intp), n) * differences.scale
     if isinstance(differences, Streams):
         return np.eye(n) * differences.reach
@@ -440,7 +440,7 @@ def _span(view: View, n: int) -> Array | sparse.csc_array:
     return np.asarray(left * np.sqrt(singular))[:, singular > RANK_TOLERANCE**2 * singular[0]]
 
 
-def _moves(target: Array, span: Array | sparse.csc_array) -> bool:
+def _moves(target: Array, span: Array | scipy.sparse.csc_array) -> bool:
     """Whether the differences that these columns span have an effect beyond round-off."""
     if not span.shape[1]:
         return False
@@ -499,7 +499,7 @@ def _atoms(view: View, inputs: Array) -> Atoms:
 
 def with_idle_views(program: GaussianProgram, solution: GaussianSolution, kept: list[int]) -> GaussianSolution:
     """A solution for some of the views, which all see everything, as one for all of them: the others have no weight."""
-    nothing = sparse.csc_array((program.target.shape[1], 0))
+    nothing = scipy.sparse.csc_array((program.target.shape[1], 0))
     differences, weights = [nothing] * len(program.views), [np.zeros(0)] * len(program.views)
     for position, index in enumerate(kept):
         differences[index] = solution.dual.differences[position]
@@ -668,7 +668,7 @@ def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:
         raise ValueError("the factor must be positive")
     square = factor**2
     dual = DualPoint(
-        tuple(sparse.csc_array(part / factor) for part in solution.dual.differences),
+        tuple(scipy.sparse.csc_array(part / factor) for part in solution.dual.differences),
         solution.dual.weights,
         solution.dual.loss_weights,
     )

@@ -13,9 +13,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
 
 Array = NDArray[np.float64]
 MOST = 16_000
@@ -179,11 +178,11 @@ class _Program:
             if name[0] in ("least", "tail"):
                 free[place] = -np.inf
         rows, places, values = (np.array(part) for part in zip(*self.entries, strict=True))
-        matrix = coo_matrix((values, (rows, places)), shape=(len(self.limits), size)).tocsr()
+        matrix = scipy.sparse.coo_matrix((values, (rows, places)), shape=(len(self.limits), size)).tocsr()
         one = None
         if self.sizes is None:
             one = np.array([[float(name[0] == "weight") for name in known]])
-        done = linprog(  # type: ignore[call-overload]
+        done = scipy.optimize.linprog(  # type: ignore[call-overload]
             cost,
             A_ub=matrix,
             b_ub=np.array(self.limits),

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, Watch
-from scipy import linalg
 
 INSIDE = 0.999
 """Share of the limits that leaves enough room to start from."""
@@ -104,7 +104,7 @@ class _Program:
             bend = np.append(prices[:split] @ moved + 4 * (prices[split:] @ spread), 0.0)
             matrix[np.diag_indices(size + 1)] += bend
             scale = np.sqrt(np.maximum(np.diag(matrix), few))
-            factor = linalg.lu_factor(
+            factor = scipy.linalg.lu_factor(
                 matrix / scale / scale[:, None] + ROUND_OFF * np.eye(size + 1), check_finite=False
             )
             pull = slopes.T @ prices + np.append(np.zeros(size), 1.0)
@@ -112,7 +112,7 @@ class _Program:
             aims, step = -products, np.zeros(size + 1)
             for corrected in (False, True):
                 push = -pull - slopes.T @ ((aims + prices * off) / room)
-                step = linalg.lu_solve(factor, push / scale, check_finite=False) / scale
+                step = scipy.linalg.lu_solve(factor, push / scale, check_finite=False) / scale
                 wider = -off - slopes @ step
                 dearer = (aims - prices * wider) / room
                 length = min(1.0, SHORT * _longest(room, wider), SHORT * _longest(prices, dearer))

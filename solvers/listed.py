@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from privspec.solvers.programs import SolverError
-from scipy import sparse
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 EXACT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -52,14 +50,14 @@ def listed_laws(costs: Array, weights: Array | None, pairs: NDArray[np.intp], ra
         places += [(each, np.arange(count)), (len(rows) + np.arange(many), np.full(many, count))]
         entries += [costs.ravel(), -np.ones(many)]
     shape = (len(rows) + many * worst, count + worst)
-    at_most = csr_array(
+    at_most = scipy.sparse.csr_array(
         (np.concatenate(entries), tuple(np.concatenate(one) for one in zip(*places, strict=True))), shape
     )
     ones = (np.repeat(np.arange(many), size), np.arange(count))
-    whole = csr_array((np.ones(count), ones), shape=(many, count + worst))
+    whole = scipy.sparse.csr_array((np.ones(count), ones), shape=(many, count + worst))
     aim = np.append(np.zeros(count), 1.0) if weights is None else (weights[:, None] * costs).ravel()
     sides = aim, at_most, np.zeros(shape[0]), whole, np.ones(many)
-    found = linprog(*sides, bounds=(0, None), method="highs", options=EXACT)  # type: ignore[call-overload]
+    found = scipy.optimize.linprog(*sides, bounds=(0, None), method="highs", options=EXACT)  # type: ignore[call-overload]
     if not found.success:
         raise SolverError(f"the program of laws was not solved: {found.message}")
     prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
@@ -87,20 +85,24 @@ def cell_reports(costs: Array, ratio: float) -> Solution:
     """
     worst, (cells, values) = costs.ndim == 3, (len(costs), costs.shape[-1])
     entries = cells * values
-    chances: Any = sparse.eye(entries, format="csr")
-    least: Any = sparse.kron(np.ones((cells, 1)), sparse.eye(values), format="csr")
+    chances: Any = scipy.sparse.eye(entries, format="csr")
+    least: Any = scipy.sparse.kron(np.ones((cells, 1)), scipy.sparse.eye(values), format="csr")
     blocks: list[list[Any]] = [[least, -chances], [-ratio * least, chances]]
     objective = np.concatenate([np.zeros(values), costs.ravel() if not worst else np.zeros(entries)])
     if worst:
-        errors = sparse.block_diag([costs[j] for j in range(cells)], format="csr")
-        blocks = [[*row, sparse.csr_matrix((entries, 1))] for row in blocks]
-        blocks.append([sparse.csr_matrix((2 * cells, values)), errors, -np.ones((2 * cells, 1))])
+        errors = scipy.sparse.block_diag([costs[j] for j in range(cells)], format="csr")
+        blocks = [[*row, scipy.sparse.csr_matrix((entries, 1))] for row in blocks]
+        blocks.append([scipy.sparse.csr_matrix((2 * cells, values)), errors, -np.ones((2 * cells, 1))])
         objective = np.append(objective, 1.0)
-    limits: Any = sparse.bmat(blocks, format="csr")
-    whole: Any = sparse.kron(sparse.eye(cells), np.ones((1, values)), format="csr")
-    sides: list[Any] = [sparse.csr_matrix((cells, values)), whole, *([sparse.csr_matrix((cells, 1))] if worst else [])]
-    sums: Any = sparse.hstack(sides, format="csr")
-    found = linprog(
+    limits: Any = scipy.sparse.bmat(blocks, format="csr")
+    whole: Any = scipy.sparse.kron(scipy.sparse.eye(cells), np.ones((1, values)), format="csr")
+    sides: list[Any] = [
+        scipy.sparse.csr_matrix((cells, values)),
+        whole,
+        *([scipy.sparse.csr_matrix((cells, 1))] if worst else []),
+    ]
+    sums: Any = scipy.sparse.hstack(sides, format="csr")
+    found = scipy.optimize.linprog(
         objective,
         A_ub=limits,
         b_ub=np.zeros(limits.shape[0]),

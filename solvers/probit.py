@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+import scipy
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices
-from scipy.special import erfcx, log_ndtr
 
 
 class Ball(Protocol):
@@ -151,7 +151,7 @@ CHUNK = 2**21
 
 def _scaled(place: Array) -> Array:
     x = 3.75 * (1.0 + place) / (1.0 - place)
-    return np.asarray((1.0 + 2.0 * x) * erfcx(x))
+    return np.asarray((1.0 + 2.0 * x) * scipy.special.erfcx(x))
 
 
 SERIES = chebyshev.cheb2poly(chebyshev.chebinterpolate(_scaled, 20)).tolist()  # type: ignore[arg-type, type-var]
@@ -232,7 +232,7 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
 
 def losses_of(values: Array) -> Array:
     """The losses -sum_j ln Phi of each voter."""
-    return np.asarray(-log_ndtr(values).sum(axis=1))
+    return np.asarray(-scipy.special.log_ndtr(values).sum(axis=1))
 
 
 def largest_curvature(data: Array, bends: Array) -> Array:
@@ -448,6 +448,6 @@ def relative_gaps(unit: Array, points: Array, ball: Ball) -> Array:
         gradients = pulled_by(unit[part], hazards)
         height = ball.dual(gradients)
         raw = height - (gradients * points[part]).sum(axis=1) + (count + features + 8) * 2.0**-52 * height
-        losses = -log_ndtr(values).sum(axis=1)
+        losses = -scipy.special.log_ndtr(values).sum(axis=1)
         gaps[part] = np.where(height > 0, np.maximum(raw, 0.0) / np.maximum(losses, np.finfo(float).tiny), 0.0)
     return gaps

@@ -22,15 +22,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from privspec.kernel.changes import spaced
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
@@ -40,7 +38,7 @@ Indices: TypeAlias = NDArray[np.intp]
 class Vectors:
     """The differences +-column, for each column of a sparse (n, N) matrix."""
 
-    matrix: sparse.csc_array
+    matrix: scipy.sparse.csc_array
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -223,7 +221,7 @@ class DualPoint:
     sum nu bound (weak duality).
     """
 
-    differences: tuple[sparse.csc_array, ...]
+    differences: tuple[scipy.sparse.csc_array, ...]
     weights: tuple[Array, ...]
     loss_weights: Array | None = None
     limit_weights: Array | None = None
@@ -522,7 +520,7 @@ class Directions:
     column is a single vector (and its negative), a larger group is an l2 ball; groups of one come first.
     """
 
-    matrix: sparse.csc_array
+    matrix: scipy.sparse.csc_array
     sizes: Indices
 
     @property
@@ -543,22 +541,20 @@ def groups(sizes: Indices) -> tuple[int, list[slice]]:
     return alone, [slice(alone + one.start, alone + one.stop) for one in slices(sizes[alone:])]
 
 
-def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
+def pair_matrix(
+    coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int
+) -> scipy.sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
-    from scipy import sparse  # slow to load, and many specs are solved without
-
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
     values = np.repeat([scale, -scale], count)
-    return sparse.csc_array((values, (rows, np.tile(np.arange(count), 2))), shape=(n, count))
+    return scipy.sparse.csc_array((values, (rows, np.tile(np.arange(count), 2))), shape=(n, count))
 
 
-def on_block(values: Array, block: Indices, n: int) -> sparse.csc_array:
+def on_block(values: Array, block: Indices, n: int) -> scipy.sparse.csc_array:
     """Columns (n, N) with `values` (k, N) on a block of k inputs."""
-    from scipy import sparse
-
     rows, columns = np.repeat(block, values.shape[1]), np.tile(np.arange(values.shape[1]), len(block))
-    return sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
+    return scipy.sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
 
 
 def box_vertices(edges: Array) -> Array:
@@ -579,23 +575,23 @@ def explicit(differences: Differences, n: int) -> Directions:
 
     Raises: NotSpecialError for boxes with too many vertices, and for streams.
     """
-    from scipy import sparse
-
     match differences:
         case Vectors(matrix):
-            matrix = sparse.csc_array(matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)])
+            matrix = scipy.sparse.csc_array(matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)])
         case Pairs(coordinates, scale):
             matrix = pair_matrix(coordinates, *np.triu_indices(len(coordinates), 1), scale, n)
         case Balls(blocks, radius):
             blocks = tuple(sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1))
             rows = np.concatenate([np.zeros(0, np.intp), *blocks])
-            matrix = sparse.csc_array((np.full(len(rows), radius), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
+            matrix = scipy.sparse.csc_array(
+                (np.full(len(rows), radius), (rows, np.arange(len(rows)))), shape=(n, len(rows))
+            )
             return Directions(matrix, np.array([len(block) for block in blocks], np.intp))
         case Boxes():
             if not small_boxes(differences):
                 raise NotSpecialError("a box with more than 12 entries has too many vertices")
             parts = [on_block(box_vertices(edges), block, n) for block, edges in differences.edges() if len(block)]
-            matrix = sparse.csc_array(sparse.hstack([sparse.csc_array((n, 0)), *parts]))
+            matrix = scipy.sparse.csc_array(scipy.sparse.hstack([scipy.sparse.csc_array((n, 0)), *parts]))
         case Streams():
             raise NotSpecialError("vectors that change at once have too many directions")
     return Directions(matrix, np.ones(matrix.shape[1], np.intp))
@@ -640,9 +636,7 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
     """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
         case Vectors(matrix):
-            from scipy import sparse
-
-            effects = np.asarray(sparse.csr_array(matrix.T) @ strategy.T)
+            effects = np.asarray(scipy.sparse.csr_array(matrix.T) @ strategy.T)
             return float(np.max(np.sum(effects**2, axis=1), initial=0.0))
         case Pairs(coordinates, scale):
             return _largest_pair(strategy[:, coordinates], scale)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import clarabel
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from privspec.solvers.programs import SolverError
-from scipy.sparse import csc_array, vstack
 
 Array = NDArray[np.float64]
 ALL_COLUMNS = 8
@@ -122,14 +122,17 @@ def _solved(
     entries += [(at * step + 2 + j, (2 + j) * many + at, -2.0) for j in range(size)]
     data = np.concatenate([np.full(many, value) for _, _, value in entries])
     where = np.concatenate([one for one, _, _ in entries]), np.concatenate([one for _, one, _ in entries])
-    below = csc_array((data, where), shape=(many * step, width))
+    below = scipy.sparse.csc_array((data, where), shape=(many * step, width))
     sides.append(np.zeros(many * step))
     cones += [clarabel.SecondOrderConeT(step)] * many
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     for name in TOLERANCES:
         setattr(settings, name, TOLERANCE)
-    nothing, limits = csc_array((width, width)), vstack([csc_array(dense), below], format="csc")
+    nothing, limits = (
+        scipy.sparse.csc_array((width, width)),
+        scipy.sparse.vstack([scipy.sparse.csc_array(dense), below], format="csc"),
+    )
     answer = clarabel.DefaultSolver(nothing, aim, limits, np.concatenate(sides), cones, settings).solve()
     if "Solved" not in str(answer.status) and "InsufficientProgress" not in str(answer.status):
         raise SolverError(f"the program of a report was not solved: {answer.status}")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import Array, SolverError
-from scipy.optimize import linprog
 
 ROUNDS = 100
 """Times that cuts are added at a node."""
@@ -95,7 +95,7 @@ class _Program:
         # no more shares than there are, and none for what is left out
         budget = np.concatenate([np.zeros(size), np.ones(size), np.zeros(size)])
         only = np.hstack([-np.eye(size), np.eye(size), np.zeros((size, size))])
-        found = linprog(
+        found = scipy.optimize.linprog(
             np.concatenate([-self.prices, np.zeros(size), np.ones(size)]),
             A_ub=np.vstack([rows, budget[None, :], only]),
             b_ub=np.concatenate([np.zeros(len(rows)), [1.0], np.zeros(size)]),

@@ -13,8 +13,8 @@ from math import ceil, exp, log1p
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 Array: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Array], Array]
@@ -156,16 +156,14 @@ def _program(
         wide += 1
     height = count + (steps if delta else 0)
     limits = np.concatenate([np.zeros(count), np.ones(height - count)])
-    matrix: Any = sparse.csr_array(
+    matrix: Any = scipy.sparse.csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(height, wide)
     )
     costs, total = np.zeros(wide), np.zeros(wide)
     costs[: len(fall)], total[: len(fall)] = cost * fall, whole * fall
     if point:
         total[-1] = 1.0
-    from scipy.optimize import linprog  # slow to load
-
-    found = linprog(costs, matrix, limits, total[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
+    found = scipy.optimize.linprog(costs, matrix, limits, total[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
     if found.x is None:
         return None
     prices = np.zeros(used.shape)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.gaussian import package, reduce_outputs
 from privspec.solvers.programs import (
@@ -33,7 +34,6 @@ from privspec.solvers.programs import (
     rows_of_places,
     same_rows,
 )
-from scipy import sparse
 
 LEAST = 1e-14
 """Share of the largest eigenvalue below which one is round-off."""
@@ -73,8 +73,6 @@ class Epochs:
 
     def run(self) -> None:
         """Maximise; the best primal and the best dual point are kept."""
-        from scipy.optimize import minimize  # slow to load
-
         classes, units = self.places.shape
         known, logs = len(self.started[0]), np.full(classes, -np.log(classes))
         generator = np.random.default_rng(0)
@@ -93,7 +91,7 @@ class Epochs:
         with suppress(Closed):
             for _ in range(1 if rounds == FEWER else RESTARTS):
                 # round-off of the value ends a search that slopes would carry on: begin again without its history
-                found = minimize(self._negative, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+                found = scipy.optimize.minimize(self._negative, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
                 start = found.x
 
     def _negative(self, packed: Array) -> tuple[float, Array]:
@@ -145,7 +143,7 @@ class Epochs:
         inverse = np.linalg.pinv(self.root) @ self.effects
         return np.asarray(inverse.T @ inverse)
 
-    def differences(self) -> tuple[sparse.csc_array, Array]:
+    def differences(self) -> tuple[scipy.sparse.csc_array, Array]:
         """The dual point as differences (n, N), `rank` in turn for each class, and their weights."""
         classes, units = self.places.shape
         rows = np.repeat(self.places.ravel(), self.rank)
@@ -154,7 +152,7 @@ class Epochs:
         # classes of next to no weight are left out: the bound is that of the others
         kept = (rows < self.size) & np.repeat(self.logs >= self.logs.max() + LIGHT, units * self.rank)
         shape = (self.size, classes * self.rank)
-        matrix = sparse.csc_array((values[kept], (rows[kept], columns.ravel()[kept])), shape=shape)
+        matrix = scipy.sparse.csc_array((values[kept], (rows[kept], columns.ravel()[kept])), shape=shape)
         return matrix, np.repeat(np.exp(self.logs) / self.rank, self.rank)
 
 
@@ -192,7 +190,7 @@ def solve_streams(
     if listed is None:
         found, root = _with_worst(found, stream, watch)
     matrix, weights = found.differences()
-    dual = DualPoint((sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
+    dual = DualPoint((scipy.sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
     bound = lower_bound(program, dual)
 
     def executed(method: str, root: Array) -> GaussianSolution:
@@ -286,9 +284,6 @@ def banded(effects: Array, gram: Array, band: int, watch: Watch) -> Array:
 
     Units that are `band` or more apart then have orthogonal columns. `gram` (n, n): what C'C is near at the start.
     """
-    from scipy.linalg import solve_triangular
-    from scipy.optimize import minimize
-
     n = len(gram)
     rows, columns = np.nonzero(np.tri(n) - np.tri(n, k=-band))
     # C'C = gram with C lower triangular is the Cholesky factor of the matrix read backwards
@@ -301,19 +296,19 @@ def banded(effects: Array, gram: Array, band: int, watch: Watch) -> Array:
         free[rows, columns] = packed
         lengths = np.maximum(np.linalg.norm(free, axis=0), 1e-300)
         strategy = free / lengths
-        root = solve_triangular(strategy, effects.T, lower=True, trans="T", check_finite=False).T
+        root = scipy.linalg.solve_triangular(strategy, effects.T, lower=True, trans="T", check_finite=False).T
         value = float(np.sum(root**2))
         if np.isfinite(value) and value < least[0]:
             least[0], best[:] = value, [root]
         if watch.expired:
             raise Closed
-        slope = -2 * solve_triangular(strategy, root.T @ root, lower=True, check_finite=False).T
+        slope = -2 * scipy.linalg.solve_triangular(strategy, root.T @ root, lower=True, check_finite=False).T
         slope = (slope - strategy * np.sum(slope * strategy, axis=0)) / lengths
         return np.log(value), slope[rows, columns] / value
 
     options = {"maxiter": BAND_ROUNDS, "maxfun": 2 * BAND_ROUNDS, "maxcor": 20}
     with suppress(Closed):
-        minimize(spread, start[rows, columns], jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+        scipy.optimize.minimize(spread, start[rows, columns], jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
     return best[0]
 
 

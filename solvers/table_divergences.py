@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices
 
@@ -113,22 +114,18 @@ class GaussianCurve(Curve):
         return GaussianCurve(self.mu * factor)
 
     def bound(self, level: float) -> float:
-        from scipy.special import ndtr  # slow to load
-
         mu = self.mu
-        return float(ndtr(mu / 2 - level / mu) - np.exp(level) * ndtr(-mu / 2 - level / mu))
+        return float(scipy.special.ndtr(mu / 2 - level / mu) - np.exp(level) * scipy.special.ndtr(-mu / 2 - level / mu))
 
     def line(self, level: float, at: Array) -> tuple[float, Array, Array]:
         return self.bound(level), at, at * np.exp(level)
 
     def broken(self, p: Array, q: Array) -> list[tuple[float, float]]:
-        from scipy.special import ndtr, ndtri  # slow to load
-
         falling = np.argsort(-(p + TINY) / (q + TINY))
         power, size = np.cumsum(p[falling])[:-1], np.clip(np.cumsum(q[falling])[:-1], TINY, 1 - TINY)
-        quantile = ndtri(size)
+        quantile = scipy.special.ndtri(size)
         levels = -self.mu * quantile - self.mu**2 / 2
-        return list(zip(levels.tolist(), (power - ndtr(quantile + self.mu)).tolist(), strict=True))
+        return list(zip(levels.tolist(), (power - scipy.special.ndtr(quantile + self.mu)).tolist(), strict=True))
 
 
 def curve_of(condition: Curved) -> Curve:

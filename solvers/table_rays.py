@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
@@ -27,7 +28,6 @@ from privspec.solvers.table_programs import (
     float_ratios,
 )
 from privspec.solvers.table_rows import HighsProgram
-from scipy import sparse
 
 if TYPE_CHECKING:
     from privspec.solvers.table_interior import Interior
@@ -59,7 +59,7 @@ class Cone(Protocol):
         """A point near the optimum to start from instead, where it can be had for less."""
         ...
 
-    def sparsifier(self) -> sparse.csc_array:
+    def sparsifier(self) -> scipy.sparse.csc_array:
         """An invertible matrix (X, X) that makes the rays sparse."""
         ...
 
@@ -109,9 +109,9 @@ class CompleteCone:
 
         return interior_point(program, self.ratio, watch)
 
-    def sparsifier(self) -> sparse.csc_array:
+    def sparsifier(self) -> scipy.sparse.csc_array:
         """Differences of neighbours: an interval has two or three entries."""
-        return sparse.csc_array(sparse.eye_array(self.size) - sparse.eye_array(self.size, k=-1))
+        return scipy.sparse.csc_array(scipy.sparse.eye_array(self.size) - scipy.sparse.eye_array(self.size, k=-1))
 
     def dual(self, reduced: Array) -> CompleteDual:
         """The positive and the negative parts of the reduced costs."""
@@ -190,7 +190,7 @@ class ForestCone:
         """None: the rays that fall off from each input are a better start."""
         return None
 
-    def sparsifier(self) -> sparse.csc_array:
+    def sparsifier(self) -> scipy.sparse.csc_array:
         """The inverse of the kernel exp(-distance), sparse on a forest: a ray keeps its turning points only."""
         child = np.flatnonzero(self.parent >= 0)
         parent = self.parent[child]
@@ -200,7 +200,7 @@ class ForestCone:
         rows = np.concatenate((every, child, parent, child, parent))
         columns = np.concatenate((every, child, parent, parent, child))
         values = np.concatenate((np.ones(len(every)), share, share, cross, cross))
-        return sparse.csc_array((values, (rows, columns)), shape=(len(every), len(every)))
+        return scipy.sparse.csc_array((values, (rows, columns)), shape=(len(every), len(every)))
 
     def dual(self, reduced: Array) -> PairDual:
         """What each subtree has left is passed over the edge to its parent."""
@@ -413,7 +413,7 @@ class _Master:
     Its rows are those of the row sums, transformed by the cone's sparsifier.
     """
 
-    def __init__(self, program: TableProgram, sparsifier: sparse.csc_array) -> None:
+    def __init__(self, program: TableProgram, sparsifier: scipy.sparse.csc_array) -> None:
         self.program = program
         self.sparsifier = sparsifier
         size = program.shape[0]
@@ -427,11 +427,13 @@ class _Master:
         self.central, self.smoothing = False, _SMOOTHING
         self.amounts: Array | None = None
         self.value = np.inf
-        self.steps: list[sparse.csc_array] = []
+        self.steps: list[scipy.sparse.csc_array] = []
         self.outputs: list[Indices] = []
         if program.worst:
             level = np.concatenate((np.zeros(size), -np.ones(size)))
-            self.lp.add_columns(np.ones(1), np.full(1, -np.inf), np.full(1, np.inf), sparse.csc_array(level[:, None]))
+            self.lp.add_columns(
+                np.ones(1), np.full(1, -np.inf), np.full(1, np.inf), scipy.sparse.csc_array(level[:, None])
+            )
 
     def add(self, rays: Array, outputs: Indices) -> None:
         """Add rays (X, N), each to be used for one output."""
@@ -439,10 +441,13 @@ class _Master:
             return
         entries = self.sparsifier @ rays
         entries[np.abs(entries) < _NEGLIGIBLE] = 0.0
-        steps = sparse.csc_array(entries)
+        steps = scipy.sparse.csc_array(entries)
         costs = rays * self.program.cost[:, outputs]
         if self.program.worst:
-            matrix, prices = sparse.vstack((steps, sparse.csc_array(costs)), format="csc"), np.zeros(len(outputs))
+            matrix, prices = (
+                scipy.sparse.vstack((steps, scipy.sparse.csc_array(costs)), format="csc"),
+                np.zeros(len(outputs)),
+            )
         else:
             matrix, prices = steps, costs.sum(axis=0)
         self.lp.add_columns(prices, np.zeros(len(outputs)), np.full(len(outputs), np.inf), matrix)
@@ -485,17 +490,15 @@ class _Master:
         assert self.amounts is not None
         amounts = self.amounts[1 if self.program.worst else 0 :]
         used = np.flatnonzero(amounts > 0)
-        steps = sparse.hstack(self.steps, format="csc")[:, used].toarray()
+        steps = scipy.sparse.hstack(self.steps, format="csc")[:, used].toarray()
         rays = np.maximum(_unmixed(self.sparsifier, steps), 0.0)
         result = np.zeros(self.program.shape)
         np.add.at(result.T, np.concatenate(self.outputs)[used], (rays * amounts[used]).T)
         return result
 
 
-def _unmixed(sparsifier: sparse.csc_array, steps: Array) -> Array:
+def _unmixed(sparsifier: scipy.sparse.csc_array, steps: Array) -> Array:
     """The rays of which `steps` are the images under the sparsifier."""
     if len(steps) <= _DENSE:
         return np.linalg.solve(sparsifier.toarray(), steps)
-    from scipy.sparse.linalg import splu  # slow to load
-
-    return np.asarray(splu(sparsifier).solve(steps))
+    return np.asarray(scipy.sparse.linalg.splu(sparsifier).solve(steps))

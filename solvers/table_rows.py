@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import highspy
 import numpy as np
+import scipy
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
-from scipy import sparse
 
 if TYPE_CHECKING:
     from privspec.solvers.table_deltas import Sets
@@ -43,10 +43,10 @@ class HighsProgram:
         """Set an option of HiGHS."""
         self._highs.setOptionValue(option, value)
 
-    def add_rows(self, low: Array, high: Array, matrix: sparse.csr_array | None = None) -> None:
+    def add_rows(self, low: Array, high: Array, matrix: scipy.sparse.csr_array | None = None) -> None:
         """Add rows low <= matrix v <= high; without a matrix they are empty."""
         if matrix is None:
-            matrix = sparse.csr_array((len(low), self._highs.getNumCol()))
+            matrix = scipy.sparse.csr_array((len(low), self._highs.getNumCol()))
         self._highs.addRows(
             len(low),
             low,
@@ -57,7 +57,7 @@ class HighsProgram:
             matrix.data,
         )
 
-    def add_columns(self, cost: Array, low: Array, high: Array, matrix: sparse.csc_array | None = None) -> None:
+    def add_columns(self, cost: Array, low: Array, high: Array, matrix: scipy.sparse.csc_array | None = None) -> None:
         """Add variables with the columns of a matrix (rows, N), or empty ones."""
         if not len(cost):
             return
@@ -150,15 +150,17 @@ class RowsResult:
     notes: tuple[str, ...] = ()
 
 
-def membership(view: Indices) -> sparse.csr_array:
+def membership(view: Indices) -> scipy.sparse.csr_array:
     """The 0/1 matrix (seen, Y) of which outputs look alike."""
-    return sparse.csr_array((np.ones(len(view)), (view, np.arange(len(view)))), shape=(int(view.max()) + 1, len(view)))
+    return scipy.sparse.csr_array(
+        (np.ones(len(view)), (view, np.arange(len(view)))), shape=(int(view.max()) + 1, len(view))
+    )
 
 
-def float_rows(rows: table_programs.LinearRows, columns: int) -> sparse.csr_array:
+def float_rows(rows: table_programs.LinearRows, columns: int) -> scipy.sparse.csr_array:
     """Linear rows in floats."""
     values = np.array([float(value) for value in rows.values])
-    return sparse.csr_array((values, (rows.rows, rows.columns)), shape=(len(rows.bounds), columns))
+    return scipy.sparse.csr_array((values, (rows.rows, rows.columns)), shape=(len(rows.bounds), columns))
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class _Block:
 
     block: table_programs.Privacy
     ratios: Array
-    shown: sparse.csr_array
+    shown: scipy.sparse.csr_array
     stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
     missing: NDArray[np.bool_] | None = None
     sets: list[tuple[int, Sets]] | None = None
@@ -232,7 +234,7 @@ class RowsProgram:
         values = np.concatenate([np.broadcast_to(value, len(at)) for at, _, value in parts])
         order = np.lexsort((columns, rows))
         ends = np.searchsorted(rows[order], np.arange(len(high) + 1))
-        matrix = sparse.csr_array((values[order], columns[order], ends), shape=(len(high), self.columns))
+        matrix = scipy.sparse.csr_array((values[order], columns[order], ends), shape=(len(high), self.columns))
         matrix.sum_duplicates()
         self.lp.add_rows(np.full(len(high), -np.inf) if low is None else low, high, matrix)
         self.rows += len(high)
@@ -291,7 +293,7 @@ class RowsProgram:
         self.state_pairs(state, *_every(near, shown.shape[0]))
         return state
 
-    def _state_complete(self, block: table_programs.CompleteRatio, shown: sparse.csr_array) -> _Block:
+    def _state_complete(self, block: table_programs.CompleteRatio, shown: scipy.sparse.csr_array) -> _Block:
         state = _Block(block, np.array([table_programs.float_ratio(block.log_ratio)]), shown)
         least = self._new_columns(shown.shape[0])
         inputs, columns = _every(np.arange(self.inputs), len(least))
@@ -302,7 +304,9 @@ class RowsProgram:
             state.stated.append((self._add(parts, None, np.zeros(len(inputs))), inputs, columns))
         return state
 
-    def _shown_entries(self, shown: sparse.csr_array, inputs: Indices, columns: Indices) -> tuple[Indices, Indices]:
+    def _shown_entries(
+        self, shown: scipy.sparse.csr_array, inputs: Indices, columns: Indices
+    ) -> tuple[Indices, Indices]:
         """Row numbers and the entries of the table that make up the seen outputs `columns` at `inputs`."""
         counts = np.diff(shown.indptr)[columns]
         rows = np.repeat(np.arange(len(columns)), counts)

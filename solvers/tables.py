@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import scipy
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers import table_programs
@@ -26,7 +27,6 @@ from privspec.solvers.programs import Array, OutOfTimeError, Progress, SolverErr
 from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_rays import cone_of, solve_cone
 from privspec.solvers.table_rows import HighsProgram, RowsProgram, RowsResult, float_rows, solve_rows, widest_table
-from scipy import sparse
 
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))
@@ -163,18 +163,16 @@ def _correct(values: list[Fraction], equations: list[_Equation], columns: np.nda
     """Change `values` at some of the `columns` so that the equations hold, where they are independent there."""
     if not equations or not len(columns):
         return
-    from scipy.sparse.csgraph import connected_components  # slow to load
-
     position = {int(c): k for k, c in enumerate(columns)}
     cells = [(k, position[c], a) for k, e in enumerate(equations) for c, a in e.coefficients.items() if c in position]
     rows = np.array([cell[0] for cell in cells], dtype=np.intp)
     at = np.array([cell[1] for cell in cells], dtype=np.intp)
-    matrix = sparse.csr_array(
+    matrix = scipy.sparse.csr_array(
         (np.array([float(cell[2]) for cell in cells]), (rows, at)), shape=(len(equations), len(columns))
     )
     size = len(equations) + len(columns)
-    touches = sparse.csr_array((np.ones(len(rows)), (rows, at + len(equations))), shape=(size, size))
-    _, label = connected_components(touches, directed=False)
+    touches = scipy.sparse.csr_array((np.ones(len(rows)), (rows, at + len(equations))), shape=(size, size))
+    _, label = scipy.sparse.csgraph.connected_components(touches, directed=False)
     by_row, by_column = label[: len(equations)], label[len(equations) :]
     for part in np.unique(by_row):
         own, touched = np.flatnonzero(by_row == part), np.flatnonzero(by_column == part)
@@ -187,16 +185,15 @@ def _correct_part(
     values: list[Fraction], equations: list[_Equation], columns: np.ndarray, matrix: Array, weights: Array
 ) -> None:
     import flint
-    from scipy.linalg import qr  # slow to load
 
     # Large entries are moved first: they have most room. Rows are scaled alike so that ranks can be judged.
     scale = np.abs(matrix).max(axis=1, keepdims=True)
     weighted = matrix / np.where(scale > 0, scale, 1.0) * (1e-6 + np.abs(weights[columns]))
-    _, triangle, order = qr(weighted, mode="economic", pivoting=True)
+    _, triangle, order = scipy.linalg.qr(weighted, mode="economic", pivoting=True)
     size = np.abs(np.diag(triangle))
     rank = int(np.sum(size > _RANK * size[0]))
     basis = order[:rank]
-    _, _, chosen = qr(weighted[:, basis].T, mode="economic", pivoting=True)
+    _, _, chosen = scipy.linalg.qr(weighted[:, basis].T, mode="economic", pivoting=True)
     independent = chosen[:rank]
 
     def fraction(value: Fraction) -> flint.fmpq:
@@ -343,11 +340,9 @@ def _components(block: table_programs.Privacy, inputs: int) -> NDArray[np.int32]
     """Inputs that are bound together, by number."""
     if isinstance(block, table_programs.CompleteRatio):
         return np.zeros(inputs, dtype=np.int32)
-    from scipy.sparse.csgraph import connected_components  # slow to load
-
     first, second = block.pairs.T
-    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(inputs, inputs))
-    label: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+    graph = scipy.sparse.csr_array((np.ones(len(first)), (first, second)), shape=(inputs, inputs))
+    label: NDArray[np.int32] = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
     return label
 
 
@@ -374,14 +369,14 @@ def _possible(program: table_programs.TableProgram, allowed: Mask) -> Mask | Non
     lp.add_columns(np.zeros(scalars), np.full(scalars, -np.inf), np.full(scalars, np.inf))
     lp.add_columns(np.zeros(1), np.ones(1), np.full(1, np.inf))
     lp.add_columns(-np.ones(entries), np.zeros(entries), np.ones(entries))
-    more = sparse.eye_array(entries, 2 * entries + scalars + 1, k=entries + scalars + 1)
-    caps = sparse.csr_array(more - sparse.eye_array(*more.shape))
+    more = scipy.sparse.eye_array(entries, 2 * entries + scalars + 1, k=entries + scalars + 1)
+    caps = scipy.sparse.csr_array(more - scipy.sparse.eye_array(*more.shape))
     for matrix, bounds, equal in (*_rows(program), (caps, np.zeros(entries), False)):
         # of a multiple k of table and scalars, whose column stands behind theirs
         shape = (len(bounds), more.shape[1])
-        wide = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=shape)
+        wide = scipy.sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=shape)
         none, at = np.zeros(len(bounds)), (np.arange(len(bounds)), np.full(len(bounds), entries + scalars))
-        part = sparse.csr_array(wide - sparse.csr_array((bounds, at), shape=shape))
+        part = scipy.sparse.csr_array(wide - scipy.sparse.csr_array((bounds, at), shape=shape))
         lp.add_rows(none if equal else none - np.inf, none, part)
     if lp.run() != HighsModelStatus.kOptimal:
         return None
@@ -389,13 +384,17 @@ def _possible(program: table_programs.TableProgram, allowed: Mask) -> Mask | Non
     return found
 
 
-def _rows(program: table_programs.TableProgram) -> Iterator[tuple[sparse.csr_array, NDArray[np.float64], bool]]:
+def _rows(program: table_programs.TableProgram) -> Iterator[tuple[scipy.sparse.csr_array, NDArray[np.float64], bool]]:
     """The linear constraints of table and scalars, with their bounds, and whether they are equalities."""
     inputs, outputs = program.shape
     entries, scalars = inputs * outputs, len(program.extra)
-    yield sparse.csr_array(sparse.kron(sparse.eye_array(inputs), np.ones((1, outputs)))), np.ones(inputs), True
+    yield (
+        scipy.sparse.csr_array(scipy.sparse.kron(scipy.sparse.eye_array(inputs), np.ones((1, outputs)))),
+        np.ones(inputs),
+        True,
+    )
     for rows, equal in ((program.equalities, True), (program.inequalities, False)):
         yield float_rows(rows, entries + scalars), np.array([float(b) for b in rows.bounds]), equal
-    own = sparse.csr_array(sparse.eye_array(scalars, entries + scalars, k=entries))
+    own = scipy.sparse.csr_array(scipy.sparse.eye_array(scalars, entries + scalars, k=entries))
     for sign, ends in ((1.0, program.extra.upper), (-1.0, program.extra.lower)):
-        yield sparse.csr_array(sign * own), sign * np.array([float(e) for e in ends]), False
+        yield scipy.sparse.csr_array(sign * own), sign * np.array([float(e) for e in ends]), False

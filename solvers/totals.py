@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
-from scipy import fft, optimize
 
 STRETCHES = 32
 """Of growing length, from the end of the row."""
@@ -43,8 +43,8 @@ def root(size: int, ramp: float, band: int) -> Array:
 
 def convolved(one: Array, other: Array, size: int) -> Array:
     """The first entries of a convolution, along the last axis."""
-    length = fft.next_fast_len(one.shape[-1] + other.shape[-1] - 1, real=True)
-    return np.asarray(fft.irfft(fft.rfft(one, length) * fft.rfft(other, length), length)[..., :size])
+    length = scipy.fft.next_fast_len(one.shape[-1] + other.shape[-1] - 1, real=True)
+    return np.asarray(scipy.fft.irfft(scipy.fft.rfft(one, length) * scipy.fft.rfft(other, length), length)[..., :size])
 
 
 def summed_inverse(size: int, ramp: float, band: int) -> Array:
@@ -92,7 +92,7 @@ def ramp_of(row: Row) -> float:
             found = deviations(short, ramp, 1)[2]
         return found if np.isfinite(found) else np.inf
 
-    found = optimize.minimize_scalar(loss, bounds=(0.0, MOST_RAMP), method="bounded", options={"xatol": 1e-2})
+    found = scipy.optimize.minimize_scalar(loss, bounds=(0.0, MOST_RAMP), method="bounded", options={"xatol": 1e-2})
     return float(found.x)
 
 

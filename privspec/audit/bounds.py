@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
@@ -33,7 +33,7 @@ SEEN = 0.95
 def at_least(hits: Any, trials: Any, alarm: float) -> Array:
     """What a probability is at least, wrong in `alarm` of all samples."""
     few = np.maximum(hits, 1)
-    return np.where(np.asarray(hits) > 0, betaincinv(few, np.maximum(trials, few) - few + 1, alarm), 0.0)
+    return np.where(np.asarray(hits) > 0, scipy.special.betaincinv(few, np.maximum(trials, few) - few + 1, alarm), 0.0)
 
 
 def _ratio(right: Array, wrong: Array, delta: float) -> Array:
@@ -43,7 +43,9 @@ def _ratio(right: Array, wrong: Array, delta: float) -> Array:
 
 def _normal(right: Array, wrong: Array) -> Array:
     with np.errstate(invalid="ignore"):
-        return np.where((right < 1) & (right > wrong) & (wrong > 0), ndtri(right) - ndtri(wrong), 0.0)
+        return np.where(
+            (right < 1) & (right > wrong) & (wrong > 0), scipy.special.ndtri(right) - scipy.special.ndtri(wrong), 0.0
+        )
 
 
 def _renyi(right: Array, wrong: Array, order: float) -> Array:
@@ -109,6 +111,6 @@ class Promise:
             middle = (below + enough) // 2
             broken = float(self.shown(middle, guesses - middle, trials, alarm)) > self.promised
             below, enough = (below, middle) if broken else (middle, enough)
-        hit, share = betaincinv(enough, guesses - enough + 1, SEEN), guesses / trials
+        hit, share = scipy.special.betaincinv(enough, guesses - enough + 1, SEEN), guesses / trials
         found = float(self.least(np.asarray(hit * share), np.asarray((1 - hit) * share)))
         return found if found > self.promised else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 
 if TYPE_CHECKING:
-    from scipy import sparse
+    import scipy
 
 Array: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = "Array | SparseMatrix"
@@ -65,11 +65,11 @@ class SparseMatrix:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @property
-    def csr(self) -> sparse.csr_array:
+    def csr(self) -> scipy.sparse.csr_array:
         """The same as scipy has it."""
-        from scipy import sparse
+        import scipy
 
-        return sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+        return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
     @property
     def T(self) -> SparseMatrix:  # noqa: N802 - as numpy's

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scipy.special import gammaincinv
+import scipy
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.claims import (
@@ -135,7 +135,7 @@ class PointFact(ValueFact):
         metric = next(iter(where.distances.values()), "euclidean")  # of the first line that names one
         square = points.diameter_squared(NORM_OF.get(metric, "l2"))
         round_ = points.error.norm == "l2" and (done.norm == "l2" or points.size == 1)
-        near = float(done.scale) * float(gammaincinv(points.size, float(NEAR)))
+        near = float(done.scale) * float(scipy.special.gammaincinv(points.size, float(NEAR)))
         return {
             "scale": rounded(done.scale, 9),
             "step": exact(done.step),

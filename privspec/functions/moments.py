@@ -217,10 +217,10 @@ def nearest(place: int, answers: Sequence[Array], maps: Sequence[Array]) -> Arra
     Its cells are multiples of 2^-20: where answers are sums of cells, sums of them are equal as doubles.
     Args: answers, each (m,); maps, each (m, cells), from the cells of a table.
     """
-    from scipy.optimize import nnls  # half a second to load
+    import scipy
 
     every = np.vstack(maps)
-    cells, _ = nnls(every, np.concatenate([one.ravel() for one in answers]), maxiter=30 * every.shape[1])
+    cells, _ = scipy.optimize.nnls(every, np.concatenate([one.ravel() for one in answers]), maxiter=30 * every.shape[1])
     found: Array = maps[place] @ (np.rint(cells * CELL_STEPS) / CELL_STEPS)
     return found.reshape(answers[place].shape)
 

@@ -14,7 +14,7 @@ from math import log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
@@ -268,7 +268,7 @@ def _closer(outputs: DyadicMatrix, strategy: DyadicMatrix, target: Array) -> Dya
     return rounded_reconstruction(rebuilt)
 
 
-def _diagonal(matrix: sparse.csr_array) -> Array | None:
+def _diagonal(matrix: scipy.sparse.csr_array) -> Array | None:
     rows, columns = matrix.shape
     if rows != columns or matrix.nnz != rows:
         return None
@@ -344,7 +344,7 @@ def _by_one_line(settings: Settings, program: GaussianProgram, progress: Progres
         if isinstance(found, Unprotectable):
             return None
         if all(largest_norm(found.strategy, own.differences) <= 1 for own in views if own is not view):
-            nothing = sparse.csc_array((found.strategy.shape[1], 0)), np.zeros(0)
+            nothing = scipy.sparse.csc_array((found.strategy.shape[1], 0)), np.zeros(0)
             points = found.dual.differences[0], found.dual.weights[0]
             parts, weights = zip(*(points if k == number else nothing for k in range(len(views))), strict=True)
             dual = replace(found.dual, differences=parts, weights=weights)

@@ -13,8 +13,8 @@ from itertools import combinations, compress
 from math import comb
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
@@ -47,7 +47,7 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
     """Those of units whose coordinates are chosen, of inputs that are laid out; a unit has all of its own or none."""
     match differences:
         case Vectors(matrix):
-            return Vectors(sparse.csc_array(matrix[:, chosen[matrix.indices]]))
+            return Vectors(scipy.sparse.csc_array(matrix[:, chosen[matrix.indices]]))
         case Balls(blocks, radius):
             return Balls(tuple(block for block in blocks if chosen[block[0]]), radius)
         case Boxes(blocks, reach, lines):
@@ -62,7 +62,7 @@ def _vectors(width: int, indices: Indices, amounts: Iterable[Fraction]) -> Vecto
     values = np.array(list(map(float, amounts)))
     kept = values > 0
     count = int(kept.sum())
-    return Vectors(sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(width, count)))
+    return Vectors(scipy.sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(width, count)))
 
 
 def sets_of(difference: Difference, layout: Layout, target: Array) -> Iterator[tuple[Differences, float]]:
@@ -107,7 +107,7 @@ def _of_person(difference: Difference, layout: Layout, target: Array) -> tuple[D
         entries = [(at[i], k, v) for k, one in enumerate(listed) for i, v in one.items()]
         rows, columns, values = (list(some) for some in zip(*entries, strict=True))
         shape = (layout.width, len(listed))
-        return Vectors(sparse.csc_array((np.array(values, dtype=np.float64), (rows, columns)), shape=shape)), 1.0
+        return Vectors(scipy.sparse.csc_array((np.array(values, dtype=np.float64), (rows, columns)), shape=shape)), 1.0
     square = sum(r.most // r.each * r.each**2 + (r.most % r.each) ** 2 for r in rooms) * (1 + both)
     amounts = [Fraction(p.amount * len(rooms) * (1 + both)) for p in difference.parts for _ in range(p.start, p.stop)]
     cover = float(max(Fraction(room.most, room.each) for room in rooms)) * len(rooms)

@@ -17,8 +17,8 @@ from math import frexp, lcm
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
@@ -291,7 +291,7 @@ def bound_witness(
         prices = [Fraction(max(float(price), 0.0)) for price in point.limit_weights]
     if prices is not None:
         limits = [limit.errors for limit in system.lowered.limits]
-        rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows.csr for limit in limits)]))
+        rows = scipy.sparse.csr_array(scipy.sparse.vstack([rows, *(limit.rows.csr for limit in limits)]))
         priced = [
             float(price) * limit.weights ** (1 + limit.sizes) for price, limit in zip(prices, limits, strict=True)
         ]
@@ -317,7 +317,7 @@ def bound_witness(
     }
 
 
-def _within_runs(pairs: sparse.csc_array, among: Pairs) -> sparse.csc_array:
+def _within_runs(pairs: scipy.sparse.csc_array, among: Pairs) -> scipy.sparse.csc_array:
     """Pairs of cells as columns (n, K), the second moved to the run of the first: a question sees the same of both."""
     if among.runs == 1 or np.any(np.diff(pairs.indptr) != 2):
         return pairs
@@ -327,7 +327,7 @@ def _within_runs(pairs: sparse.csc_array, among: Pairs) -> sparse.csc_array:
     first, second = places[pairs.indices.reshape(-1, 2)].T
     moved = among.coordinates[first // length * length + second % length]
     cells = np.column_stack([among.coordinates[first], moved])
-    return sparse.csc_array((pairs.data, cells.ravel(), pairs.indptr), shape=pairs.shape)
+    return scipy.sparse.csc_array((pairs.data, cells.ravel(), pairs.indptr), shape=pairs.shape)
 
 
 def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
@@ -344,14 +344,14 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         cells = None
         among = view.differences
         if isinstance(among, Pairs):
-            part = _within_runs(sparse.csc_array(part), among)
+            part = _within_runs(scipy.sparse.csc_array(part), among)
             cells = among.coordinates if among.runs == 1 else None
         own = Seen(
             view.index,
             mu,
             budget / view.cover,
             visible,
-            sparse.csc_array(part * (budget / view.cover)),
+            scipy.sparse.csc_array(part * (budget / view.cover)),
             weights,
             None if cells is None else (int(cells[0]), int(cells[-1]) + 1),
         )
@@ -389,14 +389,14 @@ class Seen:
     mu: Fraction | None
     budget: float
     visible: NDArray[np.bool_]
-    differences: sparse.csc_array
+    differences: scipy.sparse.csc_array
     weights: Array
     cells: tuple[int, int] | None = None
 
     def joined(self, other: Seen) -> Seen:
         """More differences of the same requirement."""
         scaled = other.weights * (self.budget / other.budget) ** 2
-        both = sparse.csc_array(sparse.hstack([self.differences, other.differences]))
+        both = scipy.sparse.csc_array(scipy.sparse.hstack([self.differences, other.differences]))
         return replace(self, differences=both, weights=np.concatenate([self.weights, scaled]), cells=None)
 
 
@@ -410,7 +410,7 @@ class DualProblem:
 
     scope: str
     target: Array
-    rows: sparse.csr_array
+    rows: scipy.sparse.csr_array
     weights: Array
     maps: Array | None
     guide: Array | None
@@ -428,16 +428,16 @@ def witness(scene: DualProblem, views: Sequence[Seen]) -> dict[str, Any]:
         parts[k], columns = _rounded(part) if moment is None else _balanced(moment)
         mu = None if view.mu is None else str(view.mu)
         listed.append({"requirement": view.requirement, "mu": mu, "columns": columns})
-    scope, vectors, slack = _vectors(scene, charged, parts, sparse.csc_array(sparse.hstack(parts)))
+    scope, vectors, slack = _vectors(scene, charged, parts, scipy.sparse.csc_array(scipy.sparse.hstack(parts)))
     return {"scope": scope, "differences": listed, "vectors": vectors, "slack": slack}
 
 
-def _columns(view: Seen, heaviest: float) -> sparse.csc_array:
+def _columns(view: Seen, heaviest: float) -> scipy.sparse.csc_array:
     """Differences times the roots of their weights, for one mu of all requirements; negligible ones are left out."""
     shares = view.weights * view.budget**-2 / heaviest
     kept = np.flatnonzero(shares > LIGHTEST)
-    part = sparse.csc_array(view.differences[:, kept])
-    return sparse.csc_array(part @ sparse.diags_array(np.sqrt(shares[kept])))
+    part = scipy.sparse.csc_array(view.differences[:, kept])
+    return scipy.sparse.csc_array(part @ scipy.sparse.diags_array(np.sqrt(shares[kept])))
 
 
 def _unit(values: Array, bits: int) -> tuple[Fraction, int]:
@@ -445,17 +445,17 @@ def _unit(values: Array, bits: int) -> tuple[Fraction, int]:
     return Fraction(2) ** exponent, exponent
 
 
-def _rounded(part: sparse.csc_array) -> tuple[sparse.csc_array, dict[str, Any]]:
+def _rounded(part: scipy.sparse.csc_array) -> tuple[scipy.sparse.csc_array, dict[str, Any]]:
     """Columns in whole numbers, as doubles and as the rows of a matrix of a plan."""
     unit, exponent = _unit(part.data, DIFFERENCE_BITS)
-    rows = sparse.csr_array(part.T)
+    rows = scipy.sparse.csr_array(part.T)
     rows.sort_indices()
     whole = np.rint(np.ldexp(rows.data, -exponent)).astype(np.int64)
     rows.data = np.ldexp(whole.astype(np.float64), exponent)
     shape, size = tuple(map(int, rows.shape)), len(whole)
     at = np.repeat(np.arange(shape[0]), np.diff(rows.indptr)) * shape[1] + rows.indices
     values = Grid((size,), unit, tuple(whole.tolist()))
-    return sparse.csc_array(rows.T), sparse_json(shape, at.tolist(), values)
+    return scipy.sparse.csc_array(rows.T), sparse_json(shape, at.tolist(), values)
 
 
 def _moment(view: Seen, n: int) -> Array | None:
@@ -463,7 +463,9 @@ def _moment(view: Seen, n: int) -> Array | None:
     if view.cells is None or not view.visible.all() or len(view.weights) <= LISTED * n:
         return None
     start, stop = view.cells
-    kept = sparse.csc_array(view.differences @ sparse.diags_array(np.sqrt(view.weights / view.weights.max())))
+    kept = scipy.sparse.csc_array(
+        view.differences @ scipy.sparse.diags_array(np.sqrt(view.weights / view.weights.max()))
+    )
     moment = np.asarray((kept @ kept.T).toarray())[start:stop, start:stop]
     size = stop - start
     moment += MARGIN * float(np.max(np.diagonal(moment))) * (np.eye(size) - 1 / size)
@@ -474,17 +476,17 @@ def _moment(view: Seen, n: int) -> Array | None:
     return found
 
 
-def _balanced(moment: Array) -> tuple[sparse.csc_array, dict[str, Any]]:
+def _balanced(moment: Array) -> tuple[scipy.sparse.csc_array, dict[str, Any]]:
     """The root likewise, each column of sum zero."""
     unit, exponent = _unit(moment, DIFFERENCE_BITS)
     whole = np.rint(np.ldexp(moment.T, -exponent)).astype(np.int64)
     whole[np.arange(len(whole)), np.argmax(np.abs(whole), axis=1)] -= whole.sum(axis=1)
-    columns = sparse.csc_array(np.ldexp(whole.T.astype(np.float64), exponent))
+    columns = scipy.sparse.csc_array(np.ldexp(whole.T.astype(np.float64), exponent))
     return columns, array(Grid(tuple(whole.shape), unit, tuple(whole.ravel().tolist())))
 
 
 def _vectors(
-    scene: DualProblem, views: Sequence[Seen], parts: list[sparse.csc_array], columns: sparse.csc_array
+    scene: DualProblem, views: Sequence[Seen], parts: list[scipy.sparse.csc_array], columns: scipy.sparse.csc_array
 ) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """What the rows of the vectors stand for, these, and what they miss of being orthonormal."""
     if scene.scope == "messages":
@@ -494,7 +496,7 @@ def _vectors(
     if scene.scope == "sites":
         return scene.scope, _matrix_json(np.hstack(_guided(scene.guide, scene.target, views, parts, None))), None
     roots = np.sqrt(scene.weights)
-    errors = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.target)
+    errors = np.asarray(scipy.sparse.diags_array(roots) @ scene.rows @ scene.target)
     if scene.owners is not None:
         image = np.asarray((columns.T @ errors.T).T)
         whose = scene.owners[np.array([columns.indices[start] for start in columns.indptr[:-1]], dtype=np.intp)]
@@ -506,7 +508,7 @@ def _vectors(
     terms = [_terms(scene.rows, view.visible) for view in views]
     if not all(fine.all() for fine in terms):
         assert scene.guide is not None
-        guide = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.guide)
+        guide = np.asarray(scipy.sparse.diags_array(roots) @ scene.rows @ scene.guide)
         spread: Array = np.hstack(_guided(guide, errors, views, parts, terms))
         gram = spread @ spread.T if spread.shape[0] <= spread.shape[1] else spread.T @ spread
         values, vectors = np.linalg.eigh(gram)
@@ -528,7 +530,7 @@ def _guided(
     guide: Array | None,
     target: Array,
     views: Sequence[Seen],
-    parts: list[sparse.csc_array],
+    parts: list[scipy.sparse.csc_array],
     terms: list[NDArray[np.bool_]] | None,
 ) -> list[Array]:
     """For each view S^+ T f in the space of what it sees, S the covariance whose root is given."""
@@ -546,7 +548,7 @@ def _guided(
     return found
 
 
-def _terms(rows: sparse.csr_array, visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _terms(rows: scipy.sparse.csr_array, visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
     hidden = (abs(rows) @ (~visible).astype(np.float64)).reshape(-1)
     return np.asarray(hidden == 0)
 

@@ -16,8 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import block_diag
+import scipy
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import common
@@ -120,7 +119,7 @@ def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
 def _of_one(dual: DualPoint, senders: Array) -> DualPoint:
     """With the weights of one party each: those of a class have its weight in equal shares."""
     shared = tuple(
-        w / senders[sparse.csc_array(part).indices[sparse.csc_array(part).indptr[:-1]]]
+        w / senders[scipy.sparse.csc_array(part).indices[scipy.sparse.csc_array(part).indptr[:-1]]]
         for part, w in zip(dual.differences, dual.weights, strict=True)
     )
     return replace(dual, weights=shared)
@@ -154,7 +153,7 @@ def _by_number(program: GaussianProgram, sizes: tuple[int, ...]) -> GaussianSolu
         entries = [(k, j, v) for j, (part, own) in enumerate(columns) for k, v in zip(part, own, strict=True)]
         rows, at, values = (np.array(some) for some in zip(*entries, strict=True)) if entries else np.zeros((3, 0))
         shape = (len(costs), len(columns))
-        differences.append(sparse.csc_array((values, (rows.astype(np.intp), at.astype(np.intp))), shape=shape))
+        differences.append(scipy.sparse.csc_array((values, (rows.astype(np.intp), at.astype(np.intp))), shape=shape))
         first = [(part[0], own[0]) for part, own in columns]
         weights.append(np.array([costs[k] * (variances[k] / v) ** 2 for k, v in first]))
     value, deviations = float(costs @ variances), np.sqrt(variances)
@@ -221,7 +220,7 @@ class Alone:
 
     strategy: Array
     inverse: Array
-    differences: dict[int, sparse.csc_array]
+    differences: dict[int, scipy.sparse.csc_array]
     weights: dict[int, Array]
     nuclear: float
     mass: float
@@ -245,7 +244,7 @@ def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Non
             return None
         alone.append(_solved(problem, own, seen, known))
     strategy = np.zeros((sum(len(one.strategy) for one in alone), system.inputs_count))
-    strategy[:, np.concatenate(parties)] = block_diag(*(one.strategy for one in alone))
+    strategy[:, np.concatenate(parties)] = scipy.linalg.block_diag(*(one.strategy for one in alone))
     outputs = np.hstack([system.target[:, own] @ one.inverse for own, one in zip(parties, alone, strict=True)])
     senders, blocks = problem.senders(strategy), (len(strategy),) * len(system.views)
     release = exact_gaussian(strategy, outputs, None, blocks, system.views, senders=senders)
@@ -265,15 +264,15 @@ def _together(parties: list[Indices], alone: list[Alone], size: int, views: int)
     """The dual points of all parties as one: each weighs as much as makes the sum of their bounds the bound."""
     differences, weights = [], []
     for view in range(views):
-        blocks, shares = [sparse.csc_array((size, 0))], [np.zeros(0)]
+        blocks, shares = [scipy.sparse.csc_array((size, 0))], [np.zeros(0)]
         for own, one in zip(parties, alone, strict=True):
             if view not in one.differences:
                 continue
-            part = sparse.coo_array(one.differences[view])
+            part = scipy.sparse.coo_array(one.differences[view])
             shape = (size, part.shape[1])
-            blocks.append(sparse.csc_array((part.data, (own[part.row], part.col)), shape=shape))
+            blocks.append(scipy.sparse.csc_array((part.data, (own[part.row], part.col)), shape=shape))
             shares.append(one.weights[view] * (one.nuclear / one.mass) ** 2)
-        differences.append(sparse.csc_array(sparse.hstack(blocks)))
+        differences.append(scipy.sparse.csc_array(scipy.sparse.hstack(blocks)))
         weights.append(np.concatenate(shares))
     return DualPoint(tuple(differences), tuple(weights), None)
 
@@ -289,7 +288,7 @@ def _solved(problem: Problem, own: Indices, views: dict[int, View], known: dict[
         solution = solved(problem, program)
         dual, inverse = solution.dual, np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
         pairs = zip(dual.differences, dual.weights, strict=True)
-        image = np.hstack([errors @ (part @ sparse.diags_array(np.sqrt(w))).toarray() for part, w in pairs])
+        image = np.hstack([errors @ (part @ scipy.sparse.diags_array(np.sqrt(w))).toarray() for part, w in pairs])
         nuclear = float(np.linalg.svd(image, compute_uv=False).sum())
         mass = float(sum(w.sum() for w in dual.weights))
         parts, weights = dict(zip(views, dual.differences, strict=True)), dict(zip(views, dual.weights, strict=True))
@@ -313,11 +312,11 @@ def _within(view: View, own: Indices) -> View | None:
 def _differences(differences: Differences, own: Indices) -> Differences | None:
     match differences:
         case Vectors(matrix):
-            part = sparse.csc_array(sparse.csr_array(matrix)[own])
+            part = scipy.sparse.csc_array(scipy.sparse.csr_array(matrix)[own])
             moved, whole = np.diff(part.indptr), np.diff(matrix.indptr)
             if np.any((moved > 0) & (moved != whole)):
                 raise _JoinedError
-            return Vectors(sparse.csc_array(part[:, moved > 0])) if moved.any() else None
+            return Vectors(scipy.sparse.csc_array(part[:, moved > 0])) if moved.any() else None
         case Balls(blocks, radius):
             some = _blocks(blocks, own)
             return Balls(some, radius) if some else None

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
@@ -156,7 +156,7 @@ def ratios(system: LinearSystem) -> LinearSystem:
     lowered, groups = replace(system.lowered, errors=errors, worst=len(sizes) > 1 or sizes == [1]), None
     if len(sizes) > 1 and max(sizes) > 1:
         groups = np.repeat(np.arange(len(sizes)), sizes)
-    rows_of_all = sparse.csr_array(sparse.vstack(rows))
+    rows_of_all = scipy.sparse.csr_array(scipy.sparse.vstack(rows))
     plain = all(line.of_squares for line in system.lowered.limits)
     return replace(system, lowered=lowered, error_map=rows_of_all, limits=(), groups=groups, normal=not plain)
 
@@ -448,8 +448,6 @@ class Curve:
     """What a proof shows along the range, in doubles: a spline on a grid where the sum may be least."""
 
     def __init__(self, shows: Shows, loss: float) -> None:
-        from scipy.interpolate import CubicSpline  # slow to load, and only for amounts that solving picks
-
         self.shows, self.search = shows, shows.decision.search
         worth, exponent = shows.proof.worth, shows.proof.worth.exponent
         if exponent is None:
@@ -466,11 +464,13 @@ class Curve:
         first, self.last = first or last / 2**40, last
         self.at = np.linspace(log(first), log(last), GRID if last > first else 1)
         squares = np.array([self._squares(Fraction(exp(at))) for at in self.at])
-        self.logs = [CubicSpline(self.at, np.log(column)) for column in squares.T] if len(self.at) > 1 else []
+        self.logs = (
+            [scipy.interpolate.CubicSpline(self.at, np.log(column)) for column in squares.T] if len(self.at) > 1 else []
+        )
         self.power = np.log(squares @ [float(m) for _, m, _ in masses])
         if not self.logs or np.any(np.diff(self.power) <= 0):
             raise Refused("the range is a point, or what is proved does not depend on it")
-        self.inverse = CubicSpline(self.power, self.at)
+        self.inverse = scipy.interpolate.CubicSpline(self.power, self.at)
         rest = np.maximum(self.share / np.exp(self.power * self.exponent) - self.paid, 0.0)
         self.least = float(np.min([self._cost(at) for at in self.at] + rest))
 

@@ -13,8 +13,8 @@ from math import inf, pi, sinh, sqrt
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
@@ -81,7 +81,7 @@ class AccuracyLimit:
     """An accuracy line in doubles: the squares of error_map (q, m) @ noise sum to at most `bound` on average."""
 
     stated: Limit
-    error_map: sparse.csr_array
+    error_map: scipy.sparse.csr_array
     bound: float
 
     @property
@@ -100,7 +100,7 @@ class LinearSystem:
 
     source: Model
     lowered: Lowered
-    error_map: sparse.csr_array
+    error_map: scipy.sparse.csr_array
     views: tuple[ProtectedView, ...]
     limits: tuple[AccuracyLimit, ...] = ()
     groups: NDArray[np.intp] | None = None
@@ -242,7 +242,7 @@ def moves(view: ProtectedView, target: Array) -> bool:
             return radius > 0 and bool(np.any(seen))
 
 
-def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, error_map: sparse.csr_array) -> None:
+def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, error_map: scipy.sparse.csr_array) -> None:
     """Squares and inverses of every number must be doubles."""
     span = model.loss.span if model.loss else model.spec.span
     found = [(span, target), (span, error_map.data)]
@@ -292,7 +292,7 @@ def scaled_differences(differences: Differences, factor: float) -> Differences:
     """Every difference times a factor."""
     match differences:
         case programs.Vectors(matrix):
-            return programs.Vectors(sparse.csc_array(matrix * factor))
+            return programs.Vectors(scipy.sparse.csc_array(matrix * factor))
         case programs.Pairs(coordinates, scale):
             return programs.Pairs(coordinates, scale * factor)
         case programs.Balls(blocks, radius):

@@ -14,7 +14,7 @@ from typing import Any
 
 import cvxpy
 import numpy as np
-from scipy import sparse
+import scipy
 
 from privspec.core.records import dataclass, field, replace
 from privspec.families.gaussian.problem import INVERSE, SIGMA, STEPS, VARIANCES, WEIGHTS, cones
@@ -273,6 +273,6 @@ def _dual_point(program: GaussianProgram, blocks: list[list[_Block]], loss_weigh
             kept = values > 0
             found += list((block.columns @ vectors[:, kept]).T)
             mass += values[kept].tolist()
-        columns.append(sparse.csc_array(np.array(found).T if found else np.zeros((program.target.shape[1], 0))))
+        columns.append(scipy.sparse.csc_array(np.array(found).T if found else np.zeros((program.target.shape[1], 0))))
         weights.append(np.array(mass))
     return DualPoint(tuple(columns), tuple(weights), loss_weights)

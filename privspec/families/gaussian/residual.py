@@ -10,7 +10,7 @@ from math import prod, sinh, sqrt
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
@@ -141,7 +141,7 @@ def _costs(block: marginals.Marginals, moving: tuple[Subset, ...]) -> Any:
                 rows.append(row)
                 columns.append(places[own])
                 values.append(float(value))
-    return sparse.csr_array((values, (rows, columns)), shape=(len(block.terms), len(moving)))
+    return scipy.sparse.csr_array((values, (rows, columns)), shape=(len(block.terms), len(moving)))
 
 
 def _row(system: System, limit: Limit, mu: float) -> Array:

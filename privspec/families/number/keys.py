@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy
 from flint import arb, ctx
-from scipy.special import ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
@@ -313,7 +313,7 @@ def _gaussian(system: System) -> Iterator[Found]:
         off = float(delta) * (1 - part) / (1 + exp(float(epsilon))) / change.moves * (1 - SLACK)
         if not 0 < off < 1 / 4 or scale * 20 > MOST_STEPS:
             continue
-        middle = 0.5 - scale * float(ndtri(off * (1 - 2 * BEYOND)))
+        middle = 0.5 - scale * float(scipy.special.ndtri(off * (1 - 2 * BEYOND)))
         found = _cut_gaussian(system.block, Fraction(scale), Fraction(middle), off * BEYOND)
         least = found.law.delta_up(change, epsilon, Normal(Fraction(scale), Fraction(middle)))
         if least <= delta:
@@ -323,7 +323,7 @@ def _gaussian(system: System) -> Iterator[Found]:
 
 def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: float) -> Keys:
     """The chances of round(middle + scale Z) from 1 on, up to where so little is left, in steps of 2^-128."""
-    most = ceil(float(middle) - float(scale) * float(ndtri(beyond)) + 1)
+    most = ceil(float(middle) - float(scale) * float(scipy.special.ndtri(beyond)) + 1)
     with ctx.workprec(2 * BITS):
         size = ball(scale) * arb(2).sqrt()
         above = [(ball(Fraction(2 * i + 1, 2) - middle) / size).erfc() / 2 for i in range(most + 1)]

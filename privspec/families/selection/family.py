@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down, least_whole
@@ -502,7 +502,9 @@ def thresholds(sought: Sought) -> dict[str, Any]:
         n, at_most = middle, max(ceil(float(sought.share) * middle), 1) - 1
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = at_most * np.log(beyond) + (n - at_most) * np.log1p(-beyond)
-        logs += gammaln(n + 1) - gammaln(at_most + 1) - gammaln(n - at_most + 1)
+        logs += (
+            scipy.special.gammaln(n + 1) - scipy.special.gammaln(at_most + 1) - scipy.special.gammaln(n - at_most + 1)
+        )
         near = gaps * np.exp(np.nan_to_num(logs, nan=-np.inf))
         best = np.argsort(-near)[: None if sought.added else 1]
         wanted += [(float(near[t]), number, int(t)) for t in best if near[t] > 0]

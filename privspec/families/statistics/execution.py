@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import flint
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import ExactVector, Integers, integers
@@ -105,7 +105,7 @@ def directions(count: int, size: int, randomness: Randomness) -> Steps:
     while open_rows.size:
         words = randomness.words(open_rows.size * size)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-        out[open_rows] = np.trunc(ndtri(uniform) * FINE).astype(np.int64).reshape(-1, size)
+        out[open_rows] = np.trunc(scipy.special.ndtri(uniform) * FINE).astype(np.int64).reshape(-1, size)
         open_rows = open_rows[~out[open_rows].any(axis=1)]
     signs = 1 - 2 * (randomness.words(count) & np.uint64(1)).astype(np.int64)
     return np.asarray(out * signs[:, None])

@@ -14,7 +14,7 @@ from math import exp, lgamma, log, pi, sqrt
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from scipy.special import betainc, betaincinv, betaln
+import scipy
 
 from privspec.core.records import dataclass
 from privspec.model.library import Bounds, NormName
@@ -295,7 +295,7 @@ def best_cap(size: int, epsilon: float) -> tuple[float, float, float]:
         odds = epsilon - log((1 - q) / q)
         p = 1 / (1 + exp(-odds))
         # E <u, v> over a cap: the density of a coordinate is proportional to (1 - t^2)^((k - 3) / 2).
-        edge = (1 - height**2) ** ((size - 1) / 2) / ((size - 1) * exp(betaln(0.5, (size - 1) / 2)))
+        edge = (1 - height**2) ** ((size - 1) / 2) / ((size - 1) * exp(scipy.special.betaln(0.5, (size - 1) / 2)))
         mean = edge * (p / q - (1 - p) / (1 - q))
         if mean > best[2]:
             best = (float(height), p, float(mean))
@@ -303,7 +303,7 @@ def best_cap(size: int, epsilon: float) -> tuple[float, float, float]:
 
 
 def _cap_share(size: int, height: float) -> float:
-    return 0.5 * float(betainc((size - 1) / 2, 0.5, 1 - height**2))
+    return 0.5 * float(scipy.special.betainc((size - 1) / 2, 0.5, 1 - height**2))
 
 
 def _coordinate(size: int, height: float, inside: Any, random: Random) -> Array:
@@ -314,7 +314,7 @@ def _coordinate(size: int, height: float, inside: Any, random: Random) -> Array:
     half, share = (size - 1) / 2, _cap_share(size, height)
     uniform = random.random(inside.shape)
     placed = np.where(inside, share * uniform, share + (1 - share) * uniform)
-    return np.asarray(1 - 2 * betaincinv(half, half, placed))
+    return np.asarray(1 - 2 * scipy.special.betaincinv(half, half, placed))
 
 
 @dataclass(frozen=True, slots=True)

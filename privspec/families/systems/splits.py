@@ -19,8 +19,7 @@ from math import ceil, exp, expm1, inf, log, log10
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import ndtr, ndtri
+import scipy
 
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.losses import CHANCES, GRID, PICKS, Pair, PrivacyLoss
@@ -187,7 +186,7 @@ class Line:
 
         def excess(scales: Array) -> Array:
             if self.measure is GAUSSIAN:
-                spent = 4 * ndtri(1 / (1 + np.exp(np.minimum(scales * pure, 700)))) ** 2
+                spent = 4 * scipy.special.ndtri(1 / (1 + np.exp(np.minimum(scales * pure, 700)))) ** 2
                 return np.asarray(np.log(((scales[:, 0] * mu) ** 2 + spent.sum(axis=1)) / asked["mu"] ** 2))
             chances, spread = np.exp(scales / 2 * (losses - losses[0])), scales * mu
             rest = asked["epsilon"] - scales * losses
@@ -195,7 +194,9 @@ class Line:
             if not mu:
                 total = (chances * np.maximum(0.0, 1 - over)).sum(axis=1) / chances.sum(axis=1)
                 return np.asarray(total - asked["delta"])
-            near = ndtr(spread / 2 - rest / spread) - over * ndtr(-spread / 2 - rest / spread)
+            near = scipy.special.ndtr(spread / 2 - rest / spread) - over * scipy.special.ndtr(
+                -spread / 2 - rest / spread
+            )
             total = (chances * near).sum(axis=1) / chances.sum(axis=1)
             return np.asarray(np.log(np.maximum(total, TINY) / max(asked["delta"], TINY)))
 
@@ -397,7 +398,7 @@ def minimised(
     if len(kinds) == 1:
         return loss(np.zeros(0)), np.zeros(0)
     tried = [
-        minimize(
+        scipy.optimize.minimize(
             loss,
             start,
             method="Nelder-Mead",
@@ -494,7 +495,9 @@ class ExecutedLine(Line):
         def excess(scales: Array) -> Array:
             rest, spread = epsilon - scales * losses, scales * mu
             over = np.exp(np.minimum(rest, 700))
-            near = ndtr(spread / 2 - rest / spread) - over * ndtr(-spread / 2 - rest / spread)
+            near = scipy.special.ndtr(spread / 2 - rest / spread) - over * scipy.special.ndtr(
+                -spread / 2 - rest / spread
+            )
             return np.asarray(np.log(np.maximum((chances * near).sum(axis=1), TINY) / delta))
 
         return root(excess, near, NEAR) if near else root(excess, epsilon / (float(np.abs(losses).max()) + 4 * mu))

@@ -12,6 +12,7 @@ from math import exp, gcd, isfinite, lcm, prod
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
@@ -311,9 +312,7 @@ def worst_case_remap(context: TableContext, noise: Array) -> Array | None:
     if inputs * values * outputs > _LARGEST:
         return None
     losses = (noise[:, :, None] * context.cost[:, None, :]).reshape(inputs, -1)
-    from scipy.optimize import linprog  # slow to load
-
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.append(np.zeros(values * outputs), 1.0),
         A_ub=np.hstack((losses, -np.ones((inputs, 1)))),
         b_ub=np.zeros(inputs),
