@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from privspec.solvers.highs import linear_program
 
 Array = NDArray[np.float64]
 MOST = 16_000
@@ -181,19 +182,11 @@ class _Program:
         matrix = scipy.sparse.coo_matrix((values, (rows, places)), shape=(len(self.limits), size)).tocsr()
         one = None
         if self.sizes is None:
-            one = np.array([[float(name[0] == "weight") for name in known]])
-        done = scipy.optimize.linprog(  # type: ignore[call-overload]
-            cost,
-            A_ub=matrix,
-            b_ub=np.array(self.limits),
-            A_eq=one,
-            b_eq=None if one is None else np.ones(1),
-            bounds=np.stack([free, np.full(size, np.inf)], axis=1),
-            method="highs",
-        )
-        if done.x is None:
+            one = np.array([[float(name[0] == "weight") for name in known]]), np.ones(1)
+        done = linear_program(cost, (matrix, np.array(self.limits)), one, low=free)
+        if done is None:
             return None
-        found = np.maximum(done.x, 0.0)
+        found = np.maximum(done.solution, 0.0)
 
         def chosen(*name: object) -> float:
             return float(found[known[name]]) if name in known else 0.0

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from privspec.solvers.highs import linear_program
 from privspec.solvers.programs import SolverError
 
 Array = NDArray[np.float64]
-EXACT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,12 +56,11 @@ def listed_laws(costs: Array, weights: Array | None, pairs: NDArray[np.intp], ra
     ones = (np.repeat(np.arange(many), size), np.arange(count))
     whole = scipy.sparse.csr_array((np.ones(count), ones), shape=(many, count + worst))
     aim = np.append(np.zeros(count), 1.0) if weights is None else (weights[:, None] * costs).ravel()
-    sides = aim, at_most, np.zeros(shape[0]), whole, np.ones(many)
-    found = scipy.optimize.linprog(*sides, bounds=(0, None), method="highs", options=EXACT)  # type: ignore[call-overload]
-    if not found.success:
-        raise SolverError(f"the program of laws was not solved: {found.message}")
-    prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
-    laws = np.maximum(found.x[:count].reshape(many, size), 0.0)
+    found = linear_program(aim, (at_most, np.zeros(shape[0])), (whole, np.ones(many)))
+    if found is None:
+        raise SolverError("the program of laws was not solved")
+    prices = np.maximum(-found.most, 0.0)
+    laws = np.maximum(found.solution[:count].reshape(many, size), 0.0)
     own = prices[len(rows) :] if weights is None else weights
     return ListedSolution(laws / laws.sum(axis=1, keepdims=True), prices[: len(rows)].reshape(-1, size), own)
 
@@ -102,16 +101,8 @@ def cell_reports(costs: Array, ratio: float) -> Solution:
         *([scipy.sparse.csr_matrix((cells, 1))] if worst else []),
     ]
     sums: Any = scipy.sparse.hstack(sides, format="csr")
-    found = scipy.optimize.linprog(
-        objective,
-        A_ub=limits,
-        b_ub=np.zeros(limits.shape[0]),
-        A_eq=sums,
-        b_eq=np.ones(cells),
-        method="highs",
-        options=EXACT,
-    )
-    if found.x is None or found.status not in (0, 4):
-        raise SolverError(f"the program of {cells} cells and {values} values was not solved: {found.message}")
-    ends = -np.minimum(found.ineqlin.marginals[2 * entries :], 0.0).reshape(cells, 2) if worst else None
-    return Solution(np.maximum(found.x[:values], 0.0), np.asarray(found.eqlin.marginals), ends)
+    found = linear_program(objective, (limits, np.zeros(limits.shape[0])), (sums, np.ones(cells)))
+    if found is None:
+        raise SolverError(f"the program of {cells} cells and {values} values was not solved")
+    ends = -np.minimum(found.most[2 * entries :], 0.0).reshape(cells, 2) if worst else None
+    return Solution(np.maximum(found.solution[:values], 0.0), found.equal, ends)

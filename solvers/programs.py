@@ -22,13 +22,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from privspec.kernel.changes import spaced
+
+if TYPE_CHECKING:  # all families import this file, and many specs are solved without scipy
+    import scipy
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
@@ -545,6 +547,8 @@ def pair_matrix(
     coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int
 ) -> scipy.sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
+    import scipy
+
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
     values = np.repeat([scale, -scale], count)
@@ -553,6 +557,8 @@ def pair_matrix(
 
 def on_block(values: Array, block: Indices, n: int) -> scipy.sparse.csc_array:
     """Columns (n, N) with `values` (k, N) on a block of k inputs."""
+    import scipy
+
     rows, columns = np.repeat(block, values.shape[1]), np.tile(np.arange(values.shape[1]), len(block))
     return scipy.sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
 
@@ -575,6 +581,8 @@ def explicit(differences: Differences, n: int) -> Directions:
 
     Raises: NotSpecialError for boxes with too many vertices, and for streams.
     """
+    import scipy
+
     match differences:
         case Vectors(matrix):
             matrix = scipy.sparse.csc_array(matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)])
@@ -636,6 +644,8 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
     """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
         case Vectors(matrix):
+            import scipy
+
             effects = np.asarray(scipy.sparse.csr_array(matrix.T) @ strategy.T)
             return float(np.max(np.sum(effects**2, axis=1), initial=0.0))
         case Pairs(coordinates, scale):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
+from privspec.solvers.highs import linear_program
 from privspec.solvers.programs import Array, SolverError
 
 ROUNDS = 100
@@ -95,14 +95,13 @@ class _Program:
         # no more shares than there are, and none for what is left out
         budget = np.concatenate([np.zeros(size), np.ones(size), np.zeros(size)])
         only = np.hstack([-np.eye(size), np.eye(size), np.zeros((size, size))])
-        found = scipy.optimize.linprog(
+        found = linear_program(
             np.concatenate([-self.prices, np.zeros(size), np.ones(size)]),
-            A_ub=np.vstack([rows, budget[None, :], only]),
-            b_ub=np.concatenate([np.zeros(len(rows)), [1.0], np.zeros(size)]),
-            bounds=[*zip(low, high, strict=True), *[(0.0, 1.0)] * size, *[(0.0, None)] * size],
-            method="highs",
+            (np.vstack([rows, budget[None, :], only]), np.concatenate([np.zeros(len(rows)), [1.0], np.zeros(size)])),
+            low=np.concatenate([low, np.zeros(2 * size)]),
+            high=np.concatenate([high, np.ones(size), np.full(size, np.inf)]),
         )
-        if found.x is None:
-            raise SolverError(f"no choice was found: {found.message}")
-        chosen, shares, loss = np.split(np.asarray(found.x), 3)
-        return chosen, shares, loss, float(found.fun + self.prices.sum())
+        if found is None:
+            raise SolverError("no choice was found")
+        chosen, shares, loss = np.split(found.solution, 3)
+        return chosen, shares, loss, float(found.value + self.prices.sum())

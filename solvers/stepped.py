@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from privspec.solvers.highs import linear_program
 
 Array: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Array], Array]
@@ -35,7 +36,6 @@ MET, NEGLIGIBLE = 1e-7, 1e-8
 """Share by which delta may be passed without more rows, and that of it which a row has to let through to be one."""
 NOTHING = 50.0
 """Tails are left out of losses after they fell by e^-50."""
-EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -163,13 +163,13 @@ def _program(
     costs[: len(fall)], total[: len(fall)] = cost * fall, whole * fall
     if point:
         total[-1] = 1.0
-    found = scipy.optimize.linprog(costs, matrix, limits, total[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
-    if found.x is None:
+    found = linear_program(costs, (matrix, limits), (total[None], np.ones(1)))
+    if found is None:
         return None
     prices = np.zeros(used.shape)
-    prices[number, at] = np.maximum(-found.ineqlin.marginals[:count], 0.0) / fall[a]
-    chances = np.maximum(found.x[: len(fall)], 0.0) * fall
-    return Solved(chances, float(found.x[-1]) if point else 0.0, float(found.fun), tuple(enumerate(prices)))
+    prices[number, at] = np.maximum(-found.most[:count], 0.0) / fall[a]
+    chances = np.maximum(found.solution[: len(fall)], 0.0) * fall
+    return Solved(chances, float(found.solution[-1]) if point else 0.0, found.value, tuple(enumerate(prices)))
 
 
 def stairs(epsilon: float, cells: int, power: int, *, spread: bool = False, halfway: bool = False) -> tuple[int, float]:

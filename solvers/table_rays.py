@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
+from privspec.solvers.highs import HighsProgram
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -27,7 +28,6 @@ from privspec.solvers.table_programs import (
     float_ratio,
     float_ratios,
 )
-from privspec.solvers.table_rows import HighsProgram
 
 if TYPE_CHECKING:
     from privspec.solvers.table_interior import Interior

@@ -23,10 +23,11 @@ import scipy
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers import table_programs
+from privspec.solvers.highs import HighsProgram
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, SolverError, Watch
 from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_rays import cone_of, solve_cone
-from privspec.solvers.table_rows import HighsProgram, RowsProgram, RowsResult, float_rows, solve_rows, widest_table
+from privspec.solvers.table_rows import RowsProgram, RowsResult, float_rows, solve_rows, widest_table
 
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))

@@ -12,11 +12,11 @@ from math import exp, gcd, isfinite, lcm, prod
 from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.core.rounding import graded
+from privspec.solvers.highs import linear_program
 
 Array: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Fraction | str
@@ -312,17 +312,16 @@ def worst_case_remap(context: TableContext, noise: Array) -> Array | None:
     if inputs * values * outputs > _LARGEST:
         return None
     losses = (noise[:, :, None] * context.cost[:, None, :]).reshape(inputs, -1)
-    found = scipy.optimize.linprog(
+    whole = np.hstack((np.kron(np.eye(values), np.ones((1, outputs))), np.zeros((values, 1))))
+    found = linear_program(
         np.append(np.zeros(values * outputs), 1.0),
-        A_ub=np.hstack((losses, -np.ones((inputs, 1)))),
-        b_ub=np.zeros(inputs),
-        A_eq=np.hstack((np.kron(np.eye(values), np.ones((1, outputs))), np.zeros((values, 1)))),
-        b_eq=np.ones(values),
-        bounds=[(0, None)] * (values * outputs) + [(None, None)],
+        (np.hstack((losses, -np.ones((inputs, 1)))), np.zeros(inputs)),
+        (whole, np.ones(values)),
+        low=np.append(np.zeros(values * outputs), -np.inf),
     )
-    if found.x is None or found.status != 0:
+    if found is None:
         return None
-    remap: Array = np.maximum(found.x[:-1], 0.0).reshape(values, outputs)
+    remap: Array = np.maximum(found.solution[:-1], 0.0).reshape(values, outputs)
     remap /= remap.sum(axis=1, keepdims=True)
     return remap
 
