@@ -202,14 +202,15 @@ def solve_streams(
     if watch.expired and listed is not None:
         raise OutOfTimeError(best)
     # the ascent keeps what it met by a plainer bound of what moves: here all are compared by what is executed
-    band = banded(effects, found.gram(), stream.apart, watch)
     ways = [
         executed("noise on each input", reduced.basis @ effects),
         executed("equal noise on each answer", np.linalg.qr(reduced.basis)[0]),
-        executed("strategy in a band", reduced.basis @ band),
         executed(ASCENT, reduced.basis @ found.tip),
         best,
     ]
+    if best.relative_gap > NEAR:
+        band = banded(effects, found.gram(), stream.apart, watch)
+        ways.insert(2, executed("strategy in a band", reduced.basis @ band))
     least = min(way.value for way in ways)
     return next(way for way in ways if way.value <= least * (1 + SAME))
 
@@ -217,6 +218,8 @@ def solve_streams(
 ASCENT = "epochs, dual ascent"
 SAME = 1e-8
 """Relative difference up to which the plainer of two ways is taken."""
+NEAR = 1e-5
+"""Relative gap up to which no strategy in a band is sought: none could be better by more."""
 BRACKET = 2e-3
 """Relative gap for units that lie farther apart, over the choices that were looked at so far."""
 FEWER = 40
