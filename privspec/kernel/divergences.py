@@ -30,6 +30,7 @@ from privspec.kernel.core.numbers import (
     exp_up,
     gaussian_delta,
     gaussian_delta_up,
+    rational,
     sqrt_down,
 )
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
@@ -335,8 +336,8 @@ def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) 
 
 def _delta(epsilon: Fraction, mu_squared: Fraction, pure: Sequence[Fraction]) -> arb:
     """The sum over answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (notes/composition.md)."""
-    chances = {epsilon: arb(1)}  # by what is left of epsilon
-    for q in pure:
+    chances = {rational(epsilon): arb(1)}  # by what is left of epsilon
+    for q in map(rational, pure):
         before, chances = chances, {}
         for ratio in (-q, q):
             odds = 1 + ball(ratio).exp()

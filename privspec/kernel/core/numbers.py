@@ -30,9 +30,9 @@ def fraction(value: fmpq | int) -> Fraction:
     return Fraction(int(value.p), int(value.q)) if isinstance(value, fmpq) else Fraction(int(value))
 
 
-def ball(value: Fraction) -> arb:
+def ball(value: Fraction | fmpq) -> arb:
     """An enclosure of an exact number at the working precision."""
-    return arb(rational(value))
+    return arb(value if isinstance(value, fmpq) else rational(value))
 
 
 def end(value: arb) -> Fraction:
@@ -95,16 +95,16 @@ def digits_down(value: Fraction, digits: int = 6) -> str:
     return f"{float(floor(value / unit) * unit):.{digits}g}"
 
 
-def gaussian_delta(epsilon: Fraction, mu: arb) -> arb:
+def gaussian_delta(epsilon: Fraction | fmpq, mu: arb) -> arb:
     """Delta(epsilon) of Gaussian noise at distance mu in its own deviations, for any sign of epsilon.
 
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle & Wang 2018, theorem 8); without noise it is
     max(0, 1 - e^eps).
     """
-    eps, root = ball(epsilon), arb(2).sqrt()
+    eps, scaled = ball(epsilon), mu * arb(2).sqrt()
     if mu == 0:
         return 1 - eps.exp() if epsilon < 0 else arb(0)
-    return (((eps / mu - mu / 2) / root).erfc() - eps.exp() * ((eps / mu + mu / 2) / root).erfc()) / 2
+    return ((eps / scaled - scaled / 4).erfc() - eps.exp() * (eps / scaled + scaled / 4).erfc()) / 2
 
 
 def chance_up(value: arb) -> Fraction:
