@@ -15,7 +15,9 @@ from privspec.core.records import replace
 from privspec.execute.data import located
 from privspec.execute.family import RunContext, mechanism_of
 from privspec.execute.keeper import DataOwnerReport, refuse
+from privspec.execute.run import by_person
 from privspec.execute.sources import AS_USUAL, Folder, TextFiles
+from privspec.model.domains import Table
 from privspec.registry import family_of
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ def fit_of_plan(
     plan = plan.verified()
     circumstances = _circumstances(plan.model(), texts, selects)
     with _remarked(circumstances.keeper, data):
-        mechanism_of(plan.document).read(data, circumstances)
+        found = by_person(plan.document, data, circumstances)
+        mechanism_of(plan.document).read(found, circumstances)
     return circumstances.keeper
 
 
@@ -84,12 +87,22 @@ def fit_of_spec(
     """
     circumstances = _circumstances(model, texts, selects)
     names = [model.through.get(block.name, block.name) for block in model.blocks]
+    tables = [block.base_domain for block in model.blocks if isinstance(block.base_domain, Table)]
+    names += dict.fromkeys(own.made.source.table for one in tables for _, own in one.gathered)
     for name in data:
         if name not in names:
             refuse("PS0801", f"the spec has no input {name}", help=f"its inputs are {', '.join(names)}")
     with _remarked(circumstances.keeper, data):
-        family_of(model).fits(model, data, circumstances)
+        document = _problem(model) if any(table.gathered for table in tables) else {}
+        family_of(model).fits(model, by_person(document, data, circumstances), circumstances)
     return circumstances.keeper
+
+
+def _problem(model: Model) -> dict[str, Any]:
+    from privspec.kernel.writing import write
+    from privspec.problem.elaborate import elaborate
+
+    return {"problem": write(elaborate(model))}
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def canonical_texts(column: pl.Series) -> pl.Series:
     return _listed(column.name, [canonical_text(cell) for cell in column.to_list()])
 
 
-_ID_AS_IT_STANDS = rf"^(?:{_NO_NUMBER}|0|-?[1-9][0-9]*|[0-9]*\.[0-9]*[1-9])$"
+ID_AS_IT_STANDS = rf"^(?:{_NO_NUMBER}|0|-?[1-9][0-9]*|[0-9]*\.[0-9]*[1-9])$"
 _WHOLE_WITH_POINT = r"^(-?[1-9][0-9]{0,99})\.0*$"
 
 
@@ -218,7 +218,7 @@ def id_texts(column: pl.Series) -> pl.Series:
             return _listed(column.name, [id_text(cell) for cell in column.to_list()])
         return canonical_texts(column)
     plain = column.cast(pl.String).str.replace(_WHOLE_WITH_POINT, "${1}")
-    return _one_by_one(plain, ~plain.str.contains(_ID_AS_IT_STANDS), id_text)
+    return _one_by_one(plain, ~plain.str.contains(ID_AS_IT_STANDS), id_text)
 
 
 def ids(column: pl.Expr) -> pl.Expr:

@@ -116,7 +116,7 @@ def _run(
         texts = TextFiles(header, quoted_newlines, keeper.remark)
         circumstances = family.RunContext(model, strict, progress, roll, texts, keeper, public, source)
         free = free_memory()  # before data are read: what is refused does not depend on them
-        secret = mechanism.read(inputs, circumstances)
+        secret = mechanism.read(by_person(plan, inputs, circumstances), circumstances)
         if consent is not None:
             consent(keeper)
         path = place_of(inputs, ledger) if source.private else None
@@ -153,6 +153,20 @@ def _run(
         if written_to is not None:
             written_to.commit(release)
     return release
+
+
+def by_person(
+    plan: Mapping[str, Any], inputs: Mapping[str, Any], circumstances: family.RunContext
+) -> Mapping[str, Any]:
+    """The data of a run, with what is made of all records of a person where a plan is about that.
+
+    Raises: DataError PS0801 to PS0804.
+    """
+    if not any("people" in one for one in plan.get("problem", {}).get("data", ())):
+        return inputs
+    from privspec.execute.persons import of_plan  # most plans are of records as they stand
+
+    return of_plan(plan, inputs, circumstances)
 
 
 def refuse_unknown_constants(plan: Mapping[str, Any], constants: Mapping[str, Any]) -> None:

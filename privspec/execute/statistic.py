@@ -348,7 +348,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> It
                 return value
 
             column = collect(asked.name, part.lazy().select(name))[name]
-            numbers = numbers.with_columns(pl.Series(_quantity(name), numbers_at_once(column, entry)))
+            numbers = numbers.with_columns(pl.Series(quantity(name), numbers_at_once(column, entry)))
         for found in collect(asked.name, _keyed(asked, numbers)).iter_slices(BATCH):
             for i in asked.numbers:
                 none = found[f"key_{i}"] if asked.attributes[i].shared else found[f"key_{i}"].is_null()
@@ -369,7 +369,7 @@ def groups_of_file(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> Ite
     yield from groups_of_frame(asked, frame, told)
 
 
-def _quantity(name: str) -> str:
+def quantity(name: str) -> str:
     """What a column of texts is called once its cells are read as numbers: its words may be counted as well."""
     return f"number of {name}"
 
@@ -382,16 +382,16 @@ def beyond(name: str) -> str:
 def _number(schema: Mapping[str, object], name: str) -> pl.Expr:
     import polars as pl
 
-    read = _quantity(name)
+    read = quantity(name)
     return pl.col(read if read in schema else name).cast(pl.Float64, strict=False).fill_nan(None)
 
 
-def _with_computed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
+def computed_in_frame(computed: Iterable[Derived], frame: pl.LazyFrame) -> pl.LazyFrame:
     """A frame with the columns that follow from numbers, where none of these is missing."""
     import polars as pl
 
     schema, columns = frame.collect_schema(), list[pl.Expr]()
-    for one in asked.computed:
+    for one in computed:
         assert one.formula is not None
         known = {source.name: _number(schema, source.name) for source in one.columns}
         inside, outside = {}, []
@@ -437,7 +437,7 @@ OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
 def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     import polars as pl
 
-    frame = _with_computed(asked, frame)
+    frame = computed_in_frame(asked.computed, frame)
     schema, chosen, found = frame.collect_schema(), [], [pl.len().alias("records")]
     for i, one in enumerate(asked.attributes):
         column, outside = pl.col(one.name), beyond(one.name)

@@ -225,7 +225,8 @@ class Derived:
         """How it follows, in a sentence."""
         if self.formula is None:
             return f"{self.name} follows from {self.columns[0].name}, value by value."
-        words = f"{self.name} follows from {self.formula.words().removeprefix('(').removesuffix(')')}"
+        formula = self.formula.words()
+        words = f"{self.name} follows from {formula[1:-1] if formula.startswith('(') else formula}"
         if self.cuts:
             sides = [one.replace("<=", "at most").replace("<", "below") for one in self.cuts]
             pairs = [f"{label} if it is {side}" for label, side in zip(self.labels, sides, strict=False)]

@@ -69,6 +69,8 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
         own, executed = judge_design(case, design) if worth else (chosen_case(case, design), None)
     if design is None or not worth:
         executed = rules.judge(own) if worth else rules.privacy(own)
+    if any(data.people is not None for data in own.frame.data):
+        _whole_persons(own)
     rules.judge_exposures(own, executed)
     if own.frame.computed:
         _computed(own)
@@ -84,6 +86,35 @@ def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     if case.digest != digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     return case, design
+
+
+def _whole_persons(case: PlanUnderCheck) -> None:
+    """Where records are gathered by person, all that one person has in the tables moves at once (notes/persons.md).
+
+    Raises: Refused where a unit may be less, or records of one table are held in two ways.
+    """
+    frame, held = case.frame, list[str]()
+    people = {data.name: data for data in frame.data if data.people is not None}
+    for data in frame.data:
+        held += {data.name, *(() if data.people is None else data.people.tables)}
+        if data.people is not None and (data.party or bool(data.people.persons) == (data.kept is not None)):
+            raise case.problem.wrong("does not say whose the records are that are gathered")
+    if len(held) > len(set(held)):
+        raise case.problem.wrong("gathers records of a table that is held in another way as well")
+    for units in (*(one.units for one in frame.obligations), *(one.units for one in frame.views)):
+        for unit in units:
+            for data in (people[name] for name in unit.inputs if name in people):
+                assert data.people is not None
+                whole = "record" if data.people.persons else "person"
+                if unit.kind not in (whole, "everything") or unit.apart is not None or len(unit.inputs) > 1:
+                    raise case.problem.wrong("moves less than all that one person has where records are gathered")
+    for data in people.values():
+        assert data.people is not None
+        tables = " and ".join(data.people.tables)
+        made = (
+            "one person moves one of its records" if data.people.persons else "one person moves records of that person"
+        )
+        case.says("persons", True, f"{data.name} is gathered from {tables} person by person: {made}")
 
 
 def _computed(case: PlanUnderCheck) -> None:

@@ -298,3 +298,13 @@ def reference(expr: Node) -> str | None:
             return name
         case _:
             return None
+
+
+def items_of(value: syntax.Expr) -> tuple[syntax.Expr, ...]:
+    """What stands in braces, or the one value without them."""
+    return value.items if isinstance(value, syntax.SetOf) else (value,)
+
+
+def word_of(item: syntax.Node) -> str | None:
+    """The word that a name is, or a text in quotes; None for anything else."""
+    return item.id if isinstance(item, syntax.Name) else item.value if isinstance(item, syntax.String) else None

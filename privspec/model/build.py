@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -186,7 +186,12 @@ class _Builder:
 
     def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> graph.Model:
         """Every pass in order."""
-        report, spec = self.report, self.spec
+        report = self.report
+        if any(self._gathers()):
+            from privspec.model.persons import with_persons
+
+            self.spec = with_persons(self.spec, report)
+        spec = self.spec
         scope = self.scope = collect(spec, report)
         for say in self.whole.said:
             say(report)
@@ -322,6 +327,13 @@ class _Builder:
         return with_tallies(model)
 
     # -- passes
+
+    def _gathers(self) -> Iterator[bool]:
+        """Whether columns are made of all records of a person, line by line."""
+        for line in self.spec.background:
+            call = isinstance(line, syntax.Relation) and isinstance(line.right, syntax.Call)
+            yield call and line.right.function == "persons"  # type: ignore[union-attr]
+            yield isinstance(line, syntax.Relation) and _of_other(line)
 
     def _collected(self, spec: syntax.Spec) -> Scope:
         """What names stand for once the spec was rewritten; what is wrong with them has been told."""
@@ -724,6 +736,13 @@ class _Builder:
 def _of_column(line: syntax.Relation) -> bool:
     """Whether it may define a column of a table."""
     return isinstance(line.left, syntax.Attribute) or isinstance(line.right, syntax.Condition)
+
+
+def _of_other(line: syntax.Relation) -> bool:
+    """Whether it may look a column of one table up in another."""
+    sides = line.left, line.right
+    bases = {one.base.id for one in sides if isinstance(one, syntax.Attribute) and isinstance(one.base, syntax.Name)}
+    return len(bases) == 2
 
 
 def _has_routes(spec: syntax.Spec) -> bool:

@@ -19,7 +19,7 @@ from privspec.core.spans import Span
 from privspec.kernel.changes import MOST_SEQUENCES
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.conditions import items_of
+from privspec.language.walk import items_of
 from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.priors import Law, law_of, short

@@ -16,7 +16,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import every, walk, with_children
+from privspec.language.walk import every, items_of, walk, with_children, word_of
 from privspec.model.domain_rules import as_far_as_readable, read_domain
 from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, days_of, measured
 from privspec.model.evaluate import Environment, evaluate
@@ -42,16 +42,6 @@ POWER = 4
 """Highest power of a column that is added up."""
 CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
 """Arguments that are about a column of a table."""
-
-
-def items_of(value: syntax.Expr) -> tuple[syntax.Expr, ...]:
-    """What stands in braces, or the one value without them."""
-    return value.items if isinstance(value, syntax.SetOf) else (value,)
-
-
-def word_of(item: syntax.Node) -> str | None:
-    """The word that a name is, or a text in quotes; None for anything else."""
-    return item.id if isinstance(item, syntax.Name) else item.value if isinstance(item, syntax.String) else None
 
 
 def holds(node: syntax.Holds | syntax.Condition) -> syntax.Call | syntax.Binary:

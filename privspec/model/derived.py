@@ -19,11 +19,11 @@ from typing import Any
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.derived import MOST, POWER, Combined, Fixed, Formula, Named, Power
+from privspec.kernel.derived import MOST, POWER, Combined, Derived, Fixed, Formula, Named, Power, SourceColumn
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used, walk, with_children
-from privspec.model.domains import Between, Domain, FiniteSet, Follows, IntegerRange, days_of, measured
+from privspec.model.domains import Between, Domain, FiniteSet, Follows, IntegerRange, cut_words, days_of, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.library import function_of
 from privspec.model.reports import Failure, Report, suggestion
@@ -53,18 +53,18 @@ def with_columns(spec: syntax.Spec, report: Report) -> syntax.Spec:
                     message = f"{name} follows from columns of {table} alone"
                     hint = "what other tables hold about the same person is in other records"
                     report.error("PS0206", right.span, message, help=hint)
-                found.setdefault(table, []).append(syntax.Keyword(name, _held(right), span=line.span))
+                found.setdefault(table, []).append(syntax.Keyword(name, held(right), span=line.span))
             case syntax.Relation(right=syntax.Condition(op=sign, span=span)):
                 hint = "count the records that are meant, as in count(people, age >= 65); of columns of a table, one "
                 hint += "may be yes or no: people.adult = people.age >= 18"
                 report.error("PS0106", span, "a comparison has no value here", label=f"{sign} compares", help=hint)
-                kept.append(replace(line, right=_held(line.right)))
+                kept.append(replace(line, right=held(line.right)))
             case _:
                 kept.append(line)
     return spec if tuple(kept) == spec.background else _with_settings(replace(spec, background=tuple(kept)), found)
 
 
-def _held(value: syntax.Expr | syntax.Condition) -> syntax.Expr:
+def held(value: syntax.Expr | syntax.Condition) -> syntax.Expr:
     """A comparison that stands without brackets, as a value."""
     if isinstance(value, syntax.Condition):
         return syntax.Holds(value.op, value.left, value.right, span=value.span)
@@ -163,6 +163,36 @@ def follows(
     return _Reader(setting, attributes, before, environment).read()
 
 
+def one_of(
+    setting: syntax.Keyword,
+    attributes: Mapping[str, Domain],
+    before: Mapping[str, Follows],
+    environment: Environment,
+    asked: Callable[[Any], bool],
+) -> Follows:
+    """Whether a column, named by the setting, has one of the values that are asked for: no or yes.
+
+    Raises: Failure PS0206 where all values are, or none.
+    """
+    reader = _Reader(setting, attributes, before, environment)
+    domain = reader._domain(setting.name, setting.span)
+    texts = [YES if asked(one) else NO for one in domain.elements()]
+    return reader._tabled(setting.name, setting.span, texts, (NO, YES))[1]
+
+
+def kernel_form(name: str, one: Follows) -> Derived:
+    """The same in the kernel's terms."""
+    columns = tuple(source_column(*source) for source in one.columns)
+    return Derived(name, columns, one.formula, cut_words(one.cuts), one.labels, one.places)
+
+
+def source_column(name: str, domain: Domain) -> SourceColumn:
+    """A column of the data in the kernel's terms."""
+    if isinstance(domain, IntegerRange):
+        return SourceColumn(name, (), domain.low, domain.high)
+    return SourceColumn(name, tuple(map(show, domain.elements())), between=isinstance(domain, Between))
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Reader:
     setting: syntax.Keyword
@@ -223,7 +253,7 @@ class _Reader:
         return tuple(found)
 
     def _of_whole_numbers(self, formula: Formula) -> bool:
-        return _whole(formula) and all(isinstance(domain, IntegerRange) for _, domain in self._sources(formula))
+        return whole(formula) and all(isinstance(domain, IntegerRange) for _, domain in self._sources(formula))
 
     def _columns(self) -> Iterator[tuple[str, Domain]]:
         return ((name, domain) for name, domain in self.attributes.items() if name not in self.before)
@@ -422,7 +452,7 @@ class _Reader:
         return FiniteSet(labels), Follows((source,), None, (), labels, tuple(places), text, every=True)
 
 
-def _whole(formula: Formula) -> bool:
+def whole(formula: Formula) -> bool:
     """Whether it gives whole numbers for whole numbers."""
     match formula:
         case Named():
@@ -430,9 +460,9 @@ def _whole(formula: Formula) -> bool:
         case Fixed(number=number):
             return number.denominator == 1
         case Combined(sign=sign, left=left, right=right):
-            return sign != "/" and _whole(left) and _whole(right)
+            return sign != "/" and whole(left) and whole(right)
         case Power(base=base):
-            return _whole(base)
+            return whole(base)
 
 
 def _each_once(formula: Formula) -> bool:

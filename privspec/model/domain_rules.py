@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
@@ -15,6 +16,9 @@ from privspec.model import domains
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
 from privspec.model.reports import Failure, suggestion
 from privspec.model.values import show
+
+if TYPE_CHECKING:
+    from privspec.kernel.persons import Source
 
 LARGEST_SIZE = 2**48
 """Largest extent of one axis or set; anything above is taken for a slip of the pen."""
@@ -323,11 +327,33 @@ def as_far_as_readable(node: syntax.Domain, environment: Environment) -> domains
 _STAND_IN = syntax.Member("", syntax.RangeOf(syntax.Number(Fraction(0)), syntax.Number(Fraction(1))))
 
 
+GATHERED, PERSONS = "gathered from", "persons of"
+"""Calls that no spec can write: `model.persons` makes them of definitions of columns."""
+
+
+def gathering(item: syntax.Keyword) -> syntax.Call | None:
+    """How a column is made of all records of a person, or what a table of persons is made of; None of others."""
+    value = item.value
+    return value if isinstance(value, syntax.Call) and value.function in (GATHERED, PERSONS) else None
+
+
 def _table(node: syntax.Call, environment: Environment) -> domains.Table:
     attributes: dict[str, domains.Domain] = {}
     derived: dict[str, domains.Follows] = {}
+    gathered: dict[str, domains.Gathers] = {}
+    persons: tuple[Source, ...] = ()
     ids: list[str] = []
     for item in node.arguments:
+        if isinstance(item, syntax.Keyword) and (made := gathering(item)) is not None:
+            from privspec.model.gathered import gathers, sources_of
+
+            if made.function == PERSONS:
+                persons = sources_of(made, environment)
+                continue
+            if item.name in (*attributes, *ids):
+                raise Failure("PS0202", item.span, f"the table has a column {item.name} already")
+            attributes[item.name], gathered[item.name] = gathers(item.name, made, environment, read_domain)
+            continue
         if isinstance(item, syntax.Keyword):
             if item.name in (*attributes, *ids):
                 raise Failure("PS0202", item.span, f"the table has a column {item.name} already")
@@ -366,7 +392,9 @@ def _table(node: syntax.Call, environment: Environment) -> domains.Table:
             raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))
-    table = domains.Table(tuple(attributes.items()), ids=tuple(ids), derived=tuple(derived.items()))
+    table = domains.Table(
+        tuple(attributes.items()), None, tuple(ids), tuple(derived.items()), tuple(gathered.items()), persons
+    )
     if table.cell_count > 2**MOST_CELLS:
         raise Failure("PS0225", node.span, f"this table has more than 2^{MOST_CELLS} cells")
     return table

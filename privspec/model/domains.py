@@ -20,6 +20,7 @@ from privspec.core.rounding import common, show
 
 if TYPE_CHECKING:
     from privspec.kernel.derived import Formula
+    from privspec.kernel.persons import Gathered, Source
 
 Symbol: TypeAlias = str | Fraction
 """A member of a finite set: a word or an exact number."""
@@ -599,19 +600,30 @@ class Follows:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathers:
+    """How a column is made of all records that a person has in a table; `text` as it is written."""
+
+    made: Gathered
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table(Domain):
     """Records over named attributes, as counts of the cells of their product.
 
     Cells are numbered row-major in the order of the attributes: the last attribute runs fastest. `records`: how many
     there are, as in `table(...)^100`; None for any number. `ids`: opaque columns that say whose a record is; no
     question is about them, and nothing that they hold is counted or shown. `derived`: how some attributes follow from
-    columns of the data.
+    columns of the data; `gathered`: how some of these are made of all records of a person, as far as they are used;
+    `persons`: the tables of all of whose records it has one record for each person.
     """
 
     attributes: tuple[tuple[str, Domain], ...]
     records: int | None = None
     ids: tuple[str, ...] = ()
     derived: tuple[tuple[str, Follows], ...] = ()
+    gathered: tuple[tuple[str, Gathers], ...] = ()
+    persons: tuple[Source, ...] = ()
 
     @property
     def type(self) -> Type:
@@ -660,11 +672,17 @@ class Table(Domain):
         power = "" if self.records is None else f"^{self.records}"
         derived = dict(self.derived)
         columns = [f"{name} in id" for name in self.ids]
-        columns += [f"{name} in {domain.describe()}" for name, domain in self.columns.items()]
+        gathered = dict(self.gathered)
+        columns += [
+            f"{name} in {domain.describe()}"
+            + (f" = {gathered[name].text}" if name in gathered and gathered[name].text != name else "")
+            for name, domain in self.columns.items()
+        ]
         columns += [
             f"{name} = {derived[name].text}" for name in self.names if name in derived and name != derived[name].text
         ]
-        return f"table({', '.join(columns)}){power}"
+        whose = f"persons({', '.join(one.table for one in self.persons)}): " if self.persons else ""
+        return f"{whose}table({', '.join(columns)}){power}"
 
 
 def days_of(domain: Domain) -> list[date] | None:

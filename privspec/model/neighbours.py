@@ -131,6 +131,18 @@ class InputBlock:
         return base.ids if isinstance(base, Table) else ()
 
     @property
+    def persons(self) -> bool:
+        """Whether a record is made of all those of one person."""
+        base = self.base_domain
+        return isinstance(base, Table) and bool(base.persons)
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether a column of it is what another table says of the same person."""
+        base = self.base_domain
+        return isinstance(base, Table) and bool(base.gathered) and not base.persons
+
+    @property
     def whole(self) -> bool:
         """Whether its numbers are counts: those of a table whose records stand in one cell each."""
         return self.layout == "cells" and not any(isinstance(domain, Between) for _, domain in self.schema or ())
@@ -302,6 +314,17 @@ class ReplacingPerson(ReplacingRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class WholePerson(ReplacingRecord):
+    """The one record that is made of all those of one person, wherever they are (`kernel.persons`)."""
+
+    person: str = "person"
+
+    @property
+    def unit_name(self) -> str:
+        return self.person
+
+
+@dataclass(frozen=True, slots=True)
 class ReplacingVoter(NeighbourRelation):
     """All that one person of an index set holds takes any other value."""
 
@@ -429,6 +452,10 @@ def default_relation(block: InputBlock | None, party: str | None) -> NeighbourRe
     """One party where the input is indexed, else one record of a power or table, else everything."""
     if party:
         return ReplacingVoter(party=party)
+    if block is not None and block.persons:
+        return WholePerson(person=block.ids[0])
+    if block is not None and block.looks_up:
+        return ReplacingEverything()
     if block is not None and (block.layout == "cells" or block.domain is not block.base_domain):
         return ReplacingRecord()
     return ReplacingEverything()

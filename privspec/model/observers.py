@@ -22,6 +22,7 @@ from privspec.model.neighbours import (
     ReplacingEverything,
     ReplacingOneOf,
     ReplacingVoter,
+    WholePerson,
     default_relation,
 )
 from privspec.model.reports import Report, listing
@@ -192,7 +193,9 @@ def _is_joint(line: Requirement) -> bool:
 def _of_one_person(model: Model, name: str) -> Unit | None:
     """What one person has in an input, as the first line about people says; None where none does."""
     some = (one for one in units(model, name) if one.requirement >= 0)
-    return next((one for one in some if isinstance(one.relation, ReplacingVoter) or one.relation.by_id), None)
+    return next(
+        (one for one in some if isinstance(one.relation, ReplacingVoter | WholePerson) or one.relation.by_id), None
+    )
 
 
 def unit_of(claim: HasRequirement, model: Model | None) -> Unit | None:

@@ -15,8 +15,8 @@ from math import prod
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
-from privspec.language.walk import every, names_used, ranged, walk, with_children
-from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables, items_of, word_of
+from privspec.language.walk import every, items_of, names_used, ranged, walk, with_children, word_of
+from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
 from privspec.model.library import FunctionError, Question, function_of, library, number

@@ -467,7 +467,12 @@ class RequirementReader:
     ) -> None:
         """A record of several inputs is one of any of them: nothing says which records are the same person's."""
         whose = next((block for name in wrt if (block := self.blocks.get(name)) and block.ids), None)
-        if whose is not None and relation is not None and relation.unit == "record" and not relation.by_id:
+        if (
+            whose is not None
+            and relation is not None
+            and relation.unit == "record"
+            and not (relation.by_id or whose.persons)
+        ):
             message = f"{whose.name} says whose a record is, and this line hides {relation.unit_name}s, not people"
             hint = f"to hide all that one {whose.ids[0]} has: one {whose.ids[0]} with at most 5 records"
             self.report.warn("PS0342", line.span, message, label="single records", help=hint)
@@ -514,6 +519,9 @@ class RequirementReader:
         if isinstance(unit, syntax.ByNeighbour):
             return self._by_neighbour(unit, wrt, adding=adding)
         group = 1
+        persons = [self.blocks[name] for name in wrt if name in self.blocks and self.blocks[name].persons]
+        if persons:
+            return self._whole_person(unit, persons[0], wrt, adding=adding)
         if isinstance(unit, syntax.OneUnit) and unit.most is not None:
             return self._person(unit, adding=adding)
         if isinstance(unit, syntax.UpToUnits):
@@ -589,6 +597,22 @@ class RequirementReader:
         count = self._whole(unit, unit.most, "`at most` takes", "how many records a person has")
         return nb.ReplacingPerson(count, adding=adding, person=unit.name)
 
+    def _whole_person(
+        self, unit: syntax.OneUnit | syntax.UpToUnits, block: InputBlock, wrt: tuple[str, ...], *, adding: bool
+    ) -> nb.NeighbourRelation:
+        """One person of a table of persons, or several.
+
+        Raises: Failure PS0275 for a unit that is no person, or for several inputs.
+        """
+        whose = block.ids[0]
+        group = self._whole(unit, unit.amount, "`up to` takes", "how many") if isinstance(unit, syntax.UpToUnits) else 1
+        if len(wrt) > 1:
+            raise Failure("PS0275", unit.span, "a line about persons of a table names that table alone")
+        if unit.name not in (whose, nb.plural(whose)) or getattr(unit, "most", None) is not None:
+            text = f"{block.name} is read person by person, whatever records each has"
+            raise Failure("PS0275", unit.span, text, help=f"write one {whose}")
+        return nb.WholePerson(group, adding=adding, person=whose)
+
     def _unknown_unit(self, word: str, span: Span, units: tuple[str, ...]) -> Failure:
         from privspec.language import meanings
 
@@ -610,6 +634,13 @@ class RequirementReader:
         good = True
         for block in (self.blocks[name] for name in wrt if name in self.blocks):
             declared = ((block.span, "declared here"),)
+            if block.looks_up and not isinstance(relation, nb.ReplacingPerson | nb.ReplacingEverything):
+                message = (
+                    f"columns of {block.name} are looked up by person, so one record of another table moves several"
+                )
+                hint = f"write one {block.ids[0]} with at most 5 records"
+                self.report.error("PS0275", span, message, others=declared, help=hint)
+                good = False
             if isinstance(relation, nb.ReplacingVoter) and block.index != relation.party:
                 by = f"is indexed by {block.index}" if block.index else "is not indexed"
                 message = f"{block.name} {by}, so no {relation.party} holds a part of it"

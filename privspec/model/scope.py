@@ -13,8 +13,9 @@ from privspec.kernel.trust import KINDS
 from privspec.language import syntax
 from privspec.language.automaton import is_name
 from privspec.language.spelling import spell
-from privspec.language.walk import children, every, walk
-from privspec.model.conditions import CONDITIONS, about_table, word_of
+from privspec.language.walk import children, every, walk, word_of
+from privspec.model.conditions import CONDITIONS, about_table
+from privspec.model.domain_rules import gathering
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
@@ -369,7 +370,7 @@ class Resolver:
         questioned = about_table(node)
         for argument in node.arguments:
             about = CONDITIONS if self.tables.get(questioned or "") else syntax.Condition
-            if isinstance(argument, about):
+            if isinstance(argument, about) or (isinstance(argument, syntax.Keyword) and gathering(argument)):
                 continue  # read once the values of columns are known
             wrong = self._argument_of(node, argument, bound)
             if wrong is not None:

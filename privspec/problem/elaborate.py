@@ -47,7 +47,7 @@ from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Between, Domain, IntegerRange, Table, cut_words, unknown_keys
+from privspec.model.domains import Table, unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
@@ -68,13 +68,13 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.model.values import show
 from privspec.problem.terms import factor_of, public_number
 from privspec.registry import draws_a_winner, family_of
 
 if TYPE_CHECKING:
-    from privspec.kernel.derived import Derived, SourceColumn
+    from privspec.kernel.derived import Derived
     from privspec.kernel.designs import Cut
+    from privspec.kernel.persons import People
 
 
 ELABORATOR = "1"
@@ -233,25 +233,27 @@ def data_of(model: Model, node: GraphNode) -> Data:
         asserted=tuple(said.values()) or None,
         kept=kept_of(model, node),
         derived=tuple(_derived(table)) if isinstance(table, Table) else (),
+        people=_people(table) if isinstance(table, Table) else None,
     )
 
 
 def _derived(table: Table) -> Iterator[Derived]:
     """The columns of a table that follow from others, as far as they are used."""
     if table.derived:
-        from privspec.kernel.derived import Derived
+        from privspec.model.derived import kernel_form
     for name, one in table.derived:
         if name in table.names:
-            columns = tuple(_source(*source) for source in one.columns)
-            yield Derived(name, columns, one.formula, cut_words(one.cuts), one.labels, one.places)
+            yield kernel_form(name, one)
 
 
-def _source(name: str, domain: Domain) -> SourceColumn:
-    from privspec.kernel.derived import SourceColumn
+def _people(table: Table) -> People | None:
+    """Its columns that are made of all records of a person, as far as they are used."""
+    found = tuple(one.made for name, one in table.gathered if name in table.columns)
+    if not found:
+        return None
+    from privspec.kernel.persons import People
 
-    if isinstance(domain, IntegerRange):
-        return SourceColumn(name, (), domain.low, domain.high)
-    return SourceColumn(name, tuple(map(show, domain.elements())), between=isinstance(domain, Between))
+    return People(found, table.persons)
 
 
 def _of_votes(model: Model) -> bool:
@@ -280,10 +282,16 @@ def kept_of(model: Model, node: GraphNode) -> ContributionBound | None:
     if len(found) > 1 or other is not None:
         (first, one), *rest = found.items()
         span = other.span if other is not None else rest[0][1].span
-        text = f"line {one.line} keeps {first.describe()} of {node.name}, and this line is about something else"
+        text = f"line {one.line} keeps {_kept_of_each(first)} of {node.name}, and this line is about something else"
         hint = f"records are kept once, for all lines: write {one.neighbours.describe()} in each line about {node.name}"
         raise SpecError.at(model.source, span, "PS0501", text, help=hint)
     return next(iter(found))
+
+
+def _kept_of_each(kept: ContributionBound) -> str:
+    """As in "5 records of each person, 2 in one cell"."""
+    cell = "" if kept.per_cell is None else f", {kept.per_cell} in one cell"
+    return f"{kept.most} record{'s' * (kept.most > 1)} of each {kept.person}{cell}"
 
 
 def _comes_and_goes(model: Model, name: str) -> bool:

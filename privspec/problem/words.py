@@ -79,6 +79,7 @@ def data_words(data: Data, problem: Problem) -> str:
         held = said if form == "linear" else held
     kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
     follows = "".join(f" {one.words()}" for one in data.derived)
+    follows = follows if data.people is None else f" {data.people.words(data.name)}{follows}"
     return f"Input {data.name} is in `{data.domain}`; {held}.{follows}{kept}"
 
 

@@ -32,13 +32,15 @@ from privspec.execute.ballots import Form, read_ballots
 from privspec.execute.data import count_cells, located
 from privspec.execute.drawing import Numbers, Words
 from privspec.execute.family import RunContext
+from privspec.execute.persons import gathered
 from privspec.execute.reading import Declared, Fields, batches, read_entries
 from privspec.execute.sources import Folder, TextFiles
 from privspec.families.number.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
-from privspec.kernel.core.problem import ContributionBound
+from privspec.kernel.core.problem import ContributionBound, Data
 from privspec.kernel.derived import Combined, Derived, Fixed, Named, SourceColumn
 from privspec.kernel.keys import KeyColumn
+from privspec.kernel.persons import Gathered, People, Source
 from privspec.noise.samplers import SimulationRandomness
 
 from .holding import grid
@@ -255,6 +257,39 @@ def cells(columns: Sequence[Any], *, drops: bool, person: bool = False, steps: i
     return read
 
 
+_SAID = SourceColumn("said", ABC)
+SPENT = Derived("pay", (_PAY,), Named("pay"))
+NORTH = Derived("north", (_SAID,), None, (), ("no", "yes"), (1, 0, 0))
+WHOSE = Source("x", "person")
+GATHERED = (
+    Gathered("many", WHOSE, "count", None),
+    Gathered("north", WHOSE, "any", None, (NORTH,), (("yes",),)),
+    Gathered("spent", WHOSE, "sum", SPENT, (NORTH,), (("yes",),)),
+    Gathered("young", WHOSE, "least", Derived("age", (_AGE,), Named("age"))),
+    Gathered("said", WHOSE, "only", Derived("said", (_SAID,), None, (), ABC, (0, 1, 2))),
+)
+"""Columns that are made of all records of a person."""
+OWNERS = tuple(f"p{i}" for i in (1, 2, 1, 3, 2, 1, 4, 4))
+PERSONS = tuple(f"p{i}" for i in range(1, 9))
+
+
+def by_person(*, drops: bool, looked_up: bool = False) -> Read:
+    """Of persons; or of one record of each, with what their records say."""
+    kept = ContributionBound("person", 1, None) if looked_up else None
+    name = "y" if looked_up else "x"
+    data = Data(name, "", "map", None, 1, kept=kept, people=People(GATHERED, () if looked_up else (WHOSE,)))
+    columns = [("many", (), 0, 1, (), False), ("north", ("no", "yes"), None, None, (), False), ("said", ABC, None, None,
+        (), False), ("young", (), 0, 4, (), False), ("spent", ("0", "10"), None, None, (), True)]  # fmt: skip
+
+    def read(source: Any, texts: TextFiles, size: int) -> Any:
+        one_each = {"y": pl.DataFrame({"person": PERSONS})} if looked_up else {}
+        found = gathered((data,), {"x": source, **one_each}, said(texts))[name]
+        table = replace(grid(tuple(columns), drops=drops, steps=STEPS, kept=data.kept), derived=())
+        return dict(enumerate(count_cells(table, found, RunContext(randomness=SimulationRandomness(1))).tolist()))
+
+    return read
+
+
 def keys(source: Any, texts: TextFiles, size: int) -> Any:
     columns = (KeyColumn("said", True, (), None, None, None), KeyColumn("sex", True, ("F", "M"), None, None, None))
     block: Any = SimpleNamespace(source="x", columns=columns)
@@ -318,7 +353,6 @@ class Case:
 
 
 TENTHS = tuple(f"0.{i}" for i in range(1, 9))
-PERSONS = tuple(f"p{i}" for i in range(1, 9))
 VOTERS = tuple(str(i) for i in range(1, 9))
 ORDERS = ("north south west", "west south north", "south west north")
 SEXES: dict[str, Any] = {"sex": (("F", "M"), WORDS)}
@@ -344,6 +378,11 @@ CASES = (
          "pay": (tuple("0159"), NUMERIC)}, apart=steps_apart, ordered=False),
     Case("days", cells((HALF, SEX), drops=True), {"day": (_DAYS, DAYS), **SEXES}, **COUNTS),
     Case("people", cells((SEX,), drops=True, person=True), {"person": (PERSONS, WORDS), **SEXES}, **COUNTS),
+    Case("persons", by_person(drops=True), {"person": (OWNERS, WORDS), "said": (ABC, WORDS), "age": (tuple("012340"),
+         NUMERIC), "pay": (tuple("0159"), NUMERIC)}, public=("person",), apart=steps_apart, ordered=False),
+    Case("looked up", by_person(drops=False, looked_up=True), {"person": (OWNERS, WORDS), "said": (ABC, WORDS),
+         "age": (tuple("012340"), NUMERIC), "pay": (tuple("0159"), NUMERIC)}, public=("person",), apart=steps_apart,
+         ordered=False),
     Case("keys", keys, {"said": (ABC, WORDS), **SEXES}, **COUNTS),
     Case("word reports", reports(Words(ABC)), {"x": (ABC, WORDS)}, bare=("x",), listed=lambda r: r["x"]),
     Case("number reports", reports(Numbers(tuple(Fraction(i) for i in range(5)))), {"x": (tuple("01234"), NUMERIC),
@@ -464,7 +503,18 @@ class Json(Format):
         if self.form == "items":
             return case.listed is not None
         # in memory a list is of entries or counts, and of one ballot, report or record each
-        counted = case.name in ("cells", "nearest", "sums", "cuts", "computed", "days", "people", "keys")
+        counted = case.name in (
+            "cells",
+            "nearest",
+            "sums",
+            "cuts",
+            "computed",
+            "days",
+            "people",
+            "keys",
+            "persons",
+            "looked up",
+        )
         return not (self.memory and self.form == "objects" and counted)
 
     def anything(self, draws: random.Random) -> Any:
@@ -484,7 +534,7 @@ class Json(Format):
         # whose a record is, is public
         names = [n for n in names if n != "person" or how.case.name != "people"]
         found |= {draws.choice(names): self.anything(draws) for _ in range(draws.randrange(3))}
-        if "person" in found:
+        if "person" in found and "person" not in public:
             found["person"] = f"q{draws.random()}"
         return dict(draws.sample(list(found.items()), len(found)))
 

@@ -23,6 +23,7 @@ from privspec.kernel.trust import Asserted, Trust
 
 if TYPE_CHECKING:
     from privspec.kernel.derived import Derived
+    from privspec.kernel.persons import People
 
 FORMAT = "privspec-problem/1.0"
 
@@ -109,17 +110,12 @@ class ContributionBound:
         if self.per_cell is not None and self.per_cell >= self.most:
             raise Refused("limits records in one cell to as many as are kept, or more")
 
-    def describe(self) -> str:
-        """As in "5 records per person, 2 in one cell"."""
-        cell = "" if self.per_cell is None else f", {self.per_cell} in one cell"
-        return f"{self.most} record{'s' * (self.most > 1)} of each {self.person}{cell}"
-
 
 @frozen
 class Data:
     """An input, its domain in words, the rule for what does not fit; `party` the index set that holds it in parts.
 
-    `derived`: its columns that follow from others.
+    `derived`: its columns that follow from others; `people`: those that are made of all records of a person.
     """
 
     name: str
@@ -130,6 +126,7 @@ class Data:
     asserted: tuple[Asserted, ...] | None = None
     kept: ContributionBound | None = None
     derived: tuple[Derived, ...] = ()
+    people: People | None = None
 
 
 @frozen
@@ -264,7 +261,14 @@ def read_derived(item: JsonNode) -> Derived:
     return read(Derived, item)
 
 
-READERS = {"Amount": ["str", "Size | Share"], "Derived": read_derived}
+def read_people(item: JsonNode) -> People:
+    """Columns made of all records of a person: most tables have none."""
+    from privspec.kernel.persons import People
+
+    return read(People, item)
+
+
+READERS = {"Amount": ["str", "Size | Share"], "Derived": read_derived, "People": read_people}
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
 WORDS["Unit.kind"] = (
     "entry",

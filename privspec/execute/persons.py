@@ -1,0 +1,283 @@
+"""Tables of persons, and columns that are looked up by an id, made of the records that a run is given.
+
+What is made stands in the place of the data and is read as they would be. Every engine makes the same cells: an id is
+its text by the rule of `cells`, a value is that of `statistic` for its column, so a record counts by its own cells
+alone; sums are of whole numbers, or of whole steps of a power of two, some 2^24 of which make up what a value ranges
+over, so that neither the order of records nor the engine changes them. Only then are they bounded, which is where a
+column of the table is read. A record without an id is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import frexp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import DataError
+from privspec.core.records import dataclass, replace
+from privspec.execute import sources, warehouse
+from privspec.execute.data import located
+from privspec.execute.engines import records_of
+from privspec.execute.family import RunContext, readable_plan
+from privspec.execute.keeper import given_for, refuse
+from privspec.execute.reading import number
+from privspec.execute.statistic import NO_PLACE, Attribute, computed_in_frame, quantity
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.derived import Derived
+from privspec.model.derived import whole
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from privspec.kernel.core.problem import Data
+    from privspec.kernel.persons import Gathered, People
+
+BITS = 24
+"""What a number that is added up ranges over is at most so many bits of steps."""
+EXACT = 2**53
+"""Sums are whole numbers of at most this size, which doubles hold."""
+PERSON = "whose"
+"""The column of ids in what is gathered."""
+
+
+def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) -> Mapping[str, Any]:
+    """The data of a run, by input: tables of persons, and columns that are looked up, in place of what these are of.
+
+    Raises: DataError PS0801 to PS0804.
+    """
+    found, used = dict(inputs), set[str]()
+    for one in data:
+        if one.people is None:
+            continue
+        tables = one.people.tables
+        names = tuple(tables) if one.people.persons else (one.name, *tables)
+        given = {
+            name: _Records.of(
+                name, given_for(name, inputs), _columns(one, one.people, name), said, whole=name not in tables
+            )
+            for name in names
+        }
+        used |= {*names} - {one.name}
+        found[one.name] = _frame(one, one.people, given)
+    return {name: source for name, source in found.items() if name not in used} if used else found
+
+
+def of_plan(plan: Mapping[str, Any], inputs: Mapping[str, Any], said: RunContext) -> Mapping[str, Any]:
+    """The same for a plan, or a document that has the problem alone.
+
+    Raises: DataError PS0801 to PS0804; UsageError PS0820.
+    """
+    with readable_plan():
+        frame = read_frame(JsonNode(plan["problem"], "problem"))
+    return gathered(frame.data, inputs, said)
+
+
+def _columns(one: Data, people: People, table: str) -> list[str]:
+    """The columns that are looked at of the records of a table, whose they are first."""
+    ids = [people.tables[table]] if table in people.tables else []
+    if one.kept is not None and table == one.name:
+        ids.append(one.kept.person)
+    own = (column for column in people.gathered if column.source.table == table)
+    cells = [source.name for column in own for part in _parts(column) for source in part.columns]
+    return list(dict.fromkeys([*ids, *cells]))
+
+
+def _parts(column: Gathered) -> Iterator[Derived]:
+    """What a record is looked at for: its value and the conditions."""
+    if column.value is not None:
+        yield column.value
+    yield from column.when
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Records:
+    """Records that a run is given, and the columns of them that are looked at."""
+
+    name: str
+    source: Any
+    columns: Sequence[str]
+    said: RunContext
+
+    @classmethod
+    def of(cls, name: str, source: Any, columns: Sequence[str], said: RunContext, *, whole: bool) -> _Records:
+        """Of data as they are given, of which more columns are read later where it is of the `whole`.
+
+        Raises: DataError PS0802 to PS0804.
+        """
+        found = located(name, source)
+        if isinstance(found, Path) and found.suffix.lower() == ".json":
+            loaded = sources.load_json(name, found)
+            if isinstance(loaded, dict) and not set(columns) <= set(loaded):
+                loaded = loaded.get(name, loaded)
+            if isinstance(loaded, list) and whole:
+                text = f"{name} is a list of objects, and columns of other tables are looked up for it"
+                refuse("PS0804", text, help="give an object of columns, CSV or Parquet")
+            found = sources.looked_up(loaded, columns) if isinstance(loaded, list) else loaded
+        if warehouse.in_spark(found):
+            text = f"{name} is gathered person by person, which is not asked of Spark"
+            refuse("PS0804", text, help="give Parquet files, or a table of a database")
+        if not (sources.is_frame(found) or isinstance(found, Path)) or not said.texts.header:
+            hint = f"a column named {columns[0]} says whose each record is"
+            refuse("PS0804", f"{name} is read person by person: give records under named columns", help=hint)
+        records = records_of(name, found, said.texts, columns)
+        records.check(columns)
+        for remark in records.remarks(columns):
+            said.keeper.remark(name, remark)
+        return cls(name, found, columns, said)
+
+    def collected(self, of: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """What is made of the frame; of files again where their bytes are no text."""
+        try:
+            return sources.collect(self.name, of(sources.load_frame(self.name, self.source, self.said.texts)))
+        except DataError:
+            files = self.source.files if isinstance(self.source, sources.Folder) else (self.source,)
+            if not all(isinstance(file, Path) for file in files):
+                raise
+        parts = (sources.mended(self.name, [f], self._said(f)).lazy() for f in files)
+        import polars as pl
+
+        return sources.collect(self.name, of(pl.concat(parts, how="diagonal_relaxed")))
+
+    def _said(self, file: Path) -> Mapping[str, str | None]:
+        return self.source.said(file) if isinstance(self.source, sources.Folder) else {}
+
+
+# --- polars ---------------------------------------------------------------------------------------
+
+
+def _frame(one: Data, people: People, given: Mapping[str, _Records]) -> pl.DataFrame:
+    """The table as a frame."""
+    import polars as pl
+
+    parts = [
+        given[table].collected(
+            partial(_by_person, table, whose, [o for o in people.gathered if o.source.table == table])
+        )
+        for table, whose in people.tables.items()
+    ]
+    if people.persons:
+        rows = pl.concat([part.select(PERSON) for part in parts]).unique()
+    else:
+        assert one.kept is not None
+        names = [own.name for own in people.gathered]
+        rows = given[one.name].collected(lambda frame: frame.drop(names, strict=False))
+        whose = one.kept.person
+        ids = sources.collect(one.name, sources.readable(one.name, rows.lazy(), (), (whose,)))[whose]
+        rows = rows.with_columns(ids.alias(PERSON))
+    for part in parts:
+        rows = rows.join(part, on=PERSON, how="left")
+    filled = [pl.col(own.name).fill_null(_none(own)) for own in people.gathered if _none(own) is not None]
+    rows = rows.with_columns(filled)
+    return rows.rename({PERSON: people.persons[0].id}) if people.persons else rows.drop(PERSON)
+
+
+def _none(column: Gathered) -> int | float | str | None:
+    """What it is of a person without records in its table."""
+    known: dict[str, int | float | str] = {"count": 0, "any": "no", "sum": 0.0}
+    return known.get(column.way)
+
+
+def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.LazyFrame) -> pl.LazyFrame:
+    """What the records of each person come to, by the text of their id."""
+    import polars as pl
+
+    parts = [replace(part, name=f"{i} {k}") for i, own in enumerate(columns) for k, part in enumerate(_parts(own))]
+    cells = list(dict.fromkeys(source.name for part in parts for source in part.columns if source.name != whose))
+    again = [source.name for part in parts for source in part.columns if source.name == whose]
+    of_values = [Attribute.source(part.columns[0]) for part in parts if part.formula is None]
+    days = {one.name for one in of_values if one.days}
+    plain = sources.readable(table, frame.with_columns(pl.col(whose).alias(PERSON)), [*cells, *again], [PERSON], days)
+    schema, read = plain.collect_schema(), list[pl.Expr]()
+    for name in dict.fromkeys(s.name for part in parts if part.formula is not None for s in part.columns):
+        if schema[name] == pl.String:
+            values = pl.col(name).map_batches(_numbers, return_dtype=pl.Float64, is_elementwise=True)
+            read.append(values.alias(quantity(name)))
+    plain = plain.with_columns(read)
+    plain = computed_in_frame([part for part in parts if part.formula is not None], plain)
+    plain = plain.with_columns(_place(part).alias(part.name) for part in parts if part.formula is None)
+    return (
+        plain.filter(pl.col(PERSON).is_not_null())
+        .group_by(PERSON)
+        .agg(_aggregate(i, own).alias(own.name) for i, own in enumerate(columns))
+        .with_columns(_cell(own).alias(own.name) for own in columns)
+    )
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    import polars as pl
+
+    return pl.Series(column.name, sources.numbers_at_once(column, number))
+
+
+def _place(part: Derived) -> pl.Expr:
+    """Which label a record has."""
+    import polars as pl
+
+    lookup, labels = Attribute.source(part.columns[0]).lookup(), part.labels
+
+    def places(column: pl.Series) -> pl.Series:
+        cells = column.unique().to_list()
+        found = {cell: lookup(cell)[0] for cell in cells if cell is not None}
+        known = {cell: labels[part.places[at]] for cell, at in found.items() if at != NO_PLACE}
+        return column.replace_strict(list(known), list(known.values()), default=None, return_dtype=pl.String)
+
+    return pl.col(part.columns[0].name).map_batches(places, return_dtype=pl.String, is_elementwise=True)
+
+
+def _aggregate(i: int, own: Gathered) -> pl.Expr:
+    """What records come to, of those of which the conditions hold: numbers, or places of labels."""
+    import polars as pl
+
+    first = 0 if own.value is None else 1
+    holds = [pl.col(f"{i} {first + k}").is_in(labels).fill_null(value=False) for k, labels in enumerate(own.holds)]
+    held = pl.all_horizontal(holds) if holds else pl.lit(value=True)
+    if own.value is None:
+        # a literal is no column of a group
+        counted = (held if holds else pl.col(PERSON).is_not_null()).cast(pl.Int64).sum()
+        return counted if own.way == "count" else counted > 0
+    value = pl.col(f"{i} 0")
+    if own.value.labels:
+        labels = list(own.value.labels)
+        value = value.replace_strict(labels, list(range(len(labels))), default=None, return_dtype=pl.Int64)
+    value = pl.when(held).then(value)
+    if own.way == "only":
+        return pl.when(value.min() == value.max()).then(value.min())
+    if own.way != "sum":
+        return value.min() if own.way == "least" else value.max()
+    low, high, step = steps_of(own.value)
+    if step is None:
+        return _inside(value.cast(pl.Int64).cast(pl.Int128).sum())
+    steps = ((value.clip(low, high) - low) * (1 / step) + 0.5).floor().cast(pl.Int64).sum()
+    return value.count().cast(pl.Float64) * low + _inside(steps) * step
+
+
+def _inside(sums: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    return sums.clip(-EXACT, EXACT).cast(pl.Float64)
+
+
+def steps_of(value: Derived) -> tuple[float, float, float | None]:
+    """The ends of what is added up, and the steps that it is added up in; none where it is whole numbers."""
+    assert value.formula is not None
+    low, high = value.formula.between({one.name: one.ends for one in value.columns})
+    if whole(value.formula) and all(one.lower is not None for one in value.columns) and max(-low, high) < EXACT // 2:
+        return float(low), float(high), None
+    _, exponent = frexp(float(high - low))
+    return float(low), float(high), 2.0 ** max(exponent - BITS, -1000)
+
+
+def _cell(own: Gathered) -> pl.Expr:
+    """What stands in the column."""
+    import polars as pl
+
+    column = pl.col(own.name)
+    if own.way == "any":
+        return pl.when(column).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    if own.value is not None and own.value.labels:
+        labels = own.value.labels
+        return column.replace_strict(list(range(len(labels))), list(labels), default=None, return_dtype=pl.String)
+    return column
