@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import cached_property, partial, reduce
 from itertools import combinations
 from math import floor, nextafter
-from operator import add, mul, sub, truediv
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -35,7 +35,7 @@ from privspec.execute.cells import day_text, id_text
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
-from privspec.kernel.derived import Combined, Derived, Fixed, Formula, Named, Power, SourceColumn
+from privspec.kernel.derived import COMBINED, Derived, Formula, SourceColumn, cut_at
 from privspec.language.automaton import DAY
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ BATCH = 2**18
 
 def below_of(cuts: Iterable[str]) -> tuple[float, ...]:
     """For each cut the least number that does not lie before it: 12.1 is 12.1, rounded as data are to 64 bits."""
-    told = ((sign, float(Fraction(value))) for sign, value in (text.split() for text in cuts))
-    return tuple(nextafter(value, np.inf) if sign == "<=" else value for sign, value in told)
+    told = ((float(value), up_to) for value, up_to in map(cut_at, cuts))
+    return tuple(nextafter(value, np.inf) if up_to else value for value, up_to in told)
 
 
 @dataclass(frozen=True)
@@ -415,23 +415,17 @@ def computed_in_frame(computed: Iterable[Derived], frame: pl.LazyFrame) -> pl.La
 def _computed(formula: Formula, columns: Mapping[str, pl.Expr]) -> pl.Expr:
     import polars as pl
 
-    match formula:
-        case Named(name):
-            return columns[name]
-        case Fixed(number):
-            return pl.lit(float(number), dtype=pl.Float64)
-        case Power(base, exponent, size):
-            inner = _computed(base, columns)
-            return reduce(mul, [inner.abs() if size else inner] * exponent)
-        case Combined("min" | "max" as sign, left, right):
-            both = [_computed(left, columns), _computed(right, columns)]
-            return pl.min_horizontal(both) if sign == "min" else pl.max_horizontal(both)
-        case Combined(sign, left, right):
-            found: pl.Expr = OPERATORS[sign](_computed(left, columns), _computed(right, columns))
-            return found
-
-
-OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
+    signs = COMBINED | {
+        "min": lambda *both: pl.min_horizontal(both),
+        "max": lambda *both: pl.max_horizontal(both),
+    }
+    found: pl.Expr = formula.fold(
+        columns.__getitem__,
+        lambda number: pl.lit(float(number), dtype=pl.Float64),
+        lambda sign, left, right: signs[sign](left, right),
+        lambda base, exponent, size: reduce(mul, [base.abs() if size else base] * exponent),
+    )
+    return found
 
 
 def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -41,7 +41,7 @@ from privspec.execute.statistic import (
     groups_of_frame,
 )
 from privspec.execute.views import UnknownViewError, Views
-from privspec.kernel.derived import Combined, Derived, Fixed, Formula, Named, Power
+from privspec.kernel.derived import Derived
 
 try:
     import resource
@@ -780,7 +780,12 @@ def _computed(one: Derived, doubles: Mapping[str, str]) -> str:
         x, (low, high) = doubles[column.name], (_real(float(end)) for end in column.ends)
         nearest = x if column.between else f"floor({x} + 0.5e0)"
         inside[column.name] = f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {nearest} END)"
-    found = _formula(one.formula, inside)
+    found = one.formula.fold(
+        inside.__getitem__,
+        lambda number: f"CAST({_real(float(number))} AS DOUBLE)",
+        _combined,
+        lambda base, exponent, size: f"({' * '.join([f'abs({base})' if size else base] * exponent)})",
+    )
     if one.cuts:
         sides = zip(below_of(one.cuts), one.labels, strict=False)
         classes = " ".join(f"WHEN {found} < {_real(value)} THEN {_text(label)}" for value, label in sides)
@@ -789,20 +794,9 @@ def _computed(one: Derived, doubles: Mapping[str, str]) -> str:
     return f"CASE WHEN {missing} THEN NULL ELSE {found} END"
 
 
-def _formula(formula: Formula, columns: Mapping[str, str]) -> str:
-    match formula:
-        case Named(name):
-            return columns[name]
-        case Fixed(number):
-            return f"CAST({_real(float(number))} AS DOUBLE)"
-        case Power(base, exponent, size):
-            inner = _formula(base, columns)
-            return f"({' * '.join([f'abs({inner})' if size else inner] * exponent)})"
-        case Combined("min" | "max" as sign, left, right):
-            name = "least" if sign == "min" else "greatest"
-            return f"{name}({_formula(left, columns)}, {_formula(right, columns)})"
-        case Combined(sign, left, right):
-            return f"({_formula(left, columns)} {sign} {_formula(right, columns)})"
+def _combined(sign: str, left: str, right: str) -> str:
+    name = {"min": "least", "max": "greatest"}.get(sign)
+    return f"({left} {sign} {right})" if name is None else f"{name}({left}, {right})"
 
 
 def _side(one: Attribute, missing: str, i: int) -> str:

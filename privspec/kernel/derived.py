@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from operator import add, mul, sub, truediv
+from typing import Any, TypeVar
 
 from privspec.kernel.core.reading import JsonNode, Refused, Whole, frozen, typed
 
+T = TypeVar("T")
 Interval = tuple[Fraction, Fraction]
 MOST = 64
 """Columns that one formula names."""
@@ -20,50 +23,79 @@ DEGREE = 256
 """Numbers that are multiplied with each other at most, so that no value grows out of proportion."""
 
 
+class Formula:
+    """What is computed of the numbers of a record. Whatever is asked of it is one `fold` of its parts."""
+
+    __slots__ = ()
+
+    def fold(
+        self,
+        column: Callable[[str], T],
+        number: Callable[[Fraction], T],
+        combined: Callable[[str, T, T], T],
+        power: Callable[[T, int, bool], T],
+    ) -> T:
+        """Of a column, a public number, two parts that are combined by a sign, or a power of a part, or of its size."""
+
+        def of(part: object) -> T:
+            match part:
+                case Named(name):
+                    return column(name)
+                case Fixed(value):
+                    return number(value)
+                case Combined(sign, left, right):
+                    return combined(sign, of(left), of(right))
+                case Power(base, exponent, size):
+                    return power(of(base), exponent, size)
+            raise AssertionError(part)
+
+        return of(self)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Its columns, each as often as it stands there."""
+        nothing: tuple[str, ...] = ()
+        return self.fold(lambda name: (name,), lambda _: nothing, lambda _, a, b: a + b, lambda base, *_: base)
+
+    @property
+    def degree(self) -> int:
+        """How many numbers are multiplied with each other at most."""
+        found: int = self.fold(lambda _: 1, lambda _: 1, lambda _, a, b: a + b, lambda base, power, _: base * power)
+        return found
+
+    def value(self, record: Mapping[str, Fraction]) -> Fraction:
+        return self.fold(record.__getitem__, lambda number: number, combined, powered)
+
+    def between(self, ends: Mapping[str, Interval]) -> Interval:
+        """Where its values lie. Raises: Refused where it may divide by 0."""
+        return self.fold(ends.__getitem__, lambda number: (number, number), _combined_ends, _power_ends)
+
+    def words(self) -> str:
+        return self.fold(str, str, _combined_words, _power_words)
+
+    def __post_init__(self) -> None:
+        if self.degree > DEGREE:
+            raise Refused("has powers and products that grow out of proportion")
+
+
 @frozen
-class Named:
+class Named(Formula):
     """The number of a column."""
 
     FORM = "column"
     name: str
 
-    degree = 1
-
-    def value(self, record: Mapping[str, Fraction]) -> Fraction:
-        return record[self.name]
-
-    def between(self, ends: Mapping[str, Interval]) -> Interval:
-        return ends[self.name]
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    def words(self) -> str:
-        return self.name
-
 
 @frozen
-class Fixed:
+class Fixed(Formula):
     """A public number."""
 
     FORM = "number"
     number: Fraction
 
-    degree, named = 1, ()
-
-    def value(self, _: Mapping[str, Fraction]) -> Fraction:
-        return self.number
-
-    def between(self, _: Mapping[str, Interval]) -> Interval:
-        return self.number, self.number
-
-    def words(self) -> str:
-        return str(self.number)
-
 
 @frozen
-class Combined:
+class Combined(Formula):
     """Two numbers added, subtracted, multiplied, divided; the less or the greater of them."""
 
     FORM = "combined"
@@ -71,35 +103,9 @@ class Combined:
     left: Formula
     right: Formula
 
-    def __post_init__(self) -> None:
-        _check(self.degree)
-
-    @property
-    def degree(self) -> int:
-        return self.left.degree + self.right.degree
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return (*self.left.named, *self.right.named)
-
-    def value(self, record: Mapping[str, Fraction]) -> Fraction:
-        return COMBINED[self.sign](self.left.value(record), self.right.value(record))
-
-    def between(self, ends: Mapping[str, Interval]) -> Interval:
-        left, right = self.left.between(ends), self.right.between(ends)
-        if self.sign == "/" and right[0] <= 0 <= right[1]:
-            raise Refused("divides by what may be 0")
-        found = [COMBINED[self.sign](a, b) for a in left for b in right]
-        return min(found), max(found)
-
-    def words(self) -> str:
-        if self.sign in ("min", "max"):
-            return f"{self.sign}({self.left.words()}, {self.right.words()})"
-        return f"({self.left.words()} {self.sign} {self.right.words()})"
-
 
 @frozen
-class Power:
+class Power(Formula):
     """A whole power from 2 on; `size`: of the size of the number, which a first power is as well."""
 
     FORM = "power"
@@ -110,48 +116,53 @@ class Power:
     def __post_init__(self) -> None:
         if not 1 <= self.exponent <= POWER or (self.exponent == 1 and not self.size):
             raise Refused("has a power that is not computed")
-        _check(self.degree)
-
-    @property
-    def degree(self) -> int:
-        return self.base.degree * self.exponent
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return self.base.named
-
-    def value(self, record: Mapping[str, Fraction]) -> Fraction:
-        return self._of(self.base.value(record))
-
-    def _of(self, number: Fraction) -> Fraction:
-        return (abs(number) if self.size else number) ** self.exponent
-
-    def between(self, ends: Mapping[str, Interval]) -> Interval:
-        low, high = self.base.between(ends)
-        found = [self._of(low), self._of(high)]
-        if (self.size or self.exponent % 2 == 0) and low < 0 < high:
-            found.append(Fraction(0))
-        return min(found), max(found)
-
-    def words(self) -> str:
-        inner = f"|{self.base.words()}|" if self.size else self.base.words()
-        return inner if self.exponent == 1 else f"{inner}^{self.exponent}"
+        Formula.__post_init__(self)
 
 
-def _check(degree: int) -> None:
-    if degree > DEGREE:
-        raise Refused("has powers and products that grow out of proportion")
-
-
-Formula = Named | Fixed | Combined | Power
-COMBINED: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+COMBINED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
     "min": min,
     "max": max,
 }
+
+
+def combined(sign: str, left: Fraction, right: Fraction) -> Fraction:
+    """Two numbers that a sign combines."""
+    found: Fraction = COMBINED[sign](left, right)
+    return found
+
+
+def powered(base: Fraction, exponent: int, size: bool) -> Fraction:
+    """A power of a number, or of its size."""
+    return (abs(base) if size else base) ** exponent
+
+
+def _combined_ends(sign: str, left: Interval, right: Interval) -> Interval:
+    if sign == "/" and right[0] <= 0 <= right[1]:
+        raise Refused("divides by what may be 0")
+    found = [combined(sign, a, b) for a in left for b in right]
+    return min(found), max(found)
+
+
+def _power_ends(base: Interval, exponent: int, size: bool) -> Interval:
+    found = [powered(end, exponent, size) for end in base]
+    if (size or exponent % 2 == 0) and base[0] < 0 < base[1]:
+        found.append(Fraction(0))
+    return min(found), max(found)
+
+
+def _combined_words(sign: str, left: str, right: str) -> str:
+    return f"{sign}({left}, {right})" if sign in ("min", "max") else f"({left} {sign} {right})"
+
+
+def _power_words(base: str, exponent: int, size: bool) -> str:
+    inner = f"|{base}|" if size else base
+    return inner if exponent == 1 else f"{inner}^{exponent}"
+
+
 WORDS = {"Combined.sign": tuple(COMBINED)}
 
 
@@ -216,7 +227,7 @@ class Derived:
             raise Refused("has a formula of other columns, or too long a one")
         if len(self.labels) != (len(self.cuts) + 1 if self.cuts else 0):
             raise Refused("does not have a label for each of its classes")
-        cuts = list(map(_cut, self.cuts))
+        cuts = list(map(cut_at, self.cuts))
         if cuts != sorted(set(cuts)):
             raise Refused("has cuts that do not ascend")
         self.formula.between({one.name: one.ends for one in self.columns})
@@ -228,13 +239,17 @@ class Derived:
         formula = self.formula.words()
         words = f"{self.name} follows from {formula[1:-1] if formula.startswith('(') else formula}"
         if self.cuts:
-            sides = [one.replace("<=", "at most").replace("<", "below") for one in self.cuts]
-            pairs = [f"{label} if it is {side}" for label, side in zip(self.labels, sides, strict=False)]
+            pairs = [f"{label} if it is {side}" for label, side in zip(self.labels, sides(self.cuts), strict=False)]
             words += f": {', '.join(pairs)}, else {self.labels[-1]}"
         return f"{words}, each number being moved between its ends first."
 
 
-def _cut(text: str) -> tuple[Fraction, bool]:
+def sides(cuts: tuple[str, ...]) -> list[str]:
+    """What lies before each cut, in words: "below 18", "at most 30"."""
+    return [one.replace("<=", "at most").replace("<", "below") for one in cuts]
+
+
+def cut_at(text: str) -> tuple[Fraction, bool]:
     """Where a cut is, and whether the number there lies before it."""
     sign, _, number = text.partition(" ")
     if sign not in ("<", "<="):

@@ -7,7 +7,7 @@ added up in a form of its own, as in `sum(people.hours * people.pay)`, is a colu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
 from fractions import Fraction
 from functools import reduce
@@ -19,7 +19,18 @@ from typing import Any
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.derived import MOST, POWER, Combined, Derived, Fixed, Formula, Named, Power, SourceColumn
+from privspec.kernel.derived import (
+    COMBINED,
+    MOST,
+    POWER,
+    Combined,
+    Derived,
+    Fixed,
+    Formula,
+    Named,
+    Power,
+    SourceColumn,
+)
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used, walk, with_children
@@ -454,15 +465,13 @@ class _Reader:
 
 def whole(formula: Formula) -> bool:
     """Whether it gives whole numbers for whole numbers."""
-    match formula:
-        case Named():
-            return True
-        case Fixed(number=number):
-            return number.denominator == 1
-        case Combined(sign=sign, left=left, right=right):
-            return sign != "/" and whole(left) and whole(right)
-        case Power(base=base):
-            return whole(base)
+    found: bool = formula.fold(
+        lambda _: True,
+        lambda number: number.denominator == 1,
+        lambda sign, left, right: sign != "/" and left and right,
+        lambda base, *_: base,
+    )
+    return found
 
 
 def _each_once(formula: Formula) -> bool:
@@ -472,21 +481,14 @@ def _each_once(formula: Formula) -> bool:
 
 def _sum_of_units(formula: Formula) -> bool:
     """Whether whole numbers are added and subtracted, or moved, and no more."""
-    match formula:
-        case Combined(sign=sign, left=left, right=right):
-            return sign in ("+", "-", "min", "max") and _sum_of_units(left) and _sum_of_units(right)
-        case Power():
-            return False
-        case _:
-            return True
+    return _made_of(formula, ("+", "-", "min", "max"))
 
 
 def _turns(formula: Formula) -> bool:
     """Whether an end may be that of a power between two values."""
-    match formula:
-        case Power():
-            return True
-        case Combined(left=left, right=right):
-            return _turns(left) or _turns(right)
-        case _:
-            return False
+    return not _made_of(formula, COMBINED)
+
+
+def _made_of(formula: Formula, signs: Collection[str]) -> bool:
+    """Whether numbers are combined by some signs only, and not taken to a power."""
+    return formula.fold(lambda _: True, lambda _: True, lambda sign, a, b: all((sign in signs, a, b)), lambda *_: False)

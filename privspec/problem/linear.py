@@ -19,10 +19,9 @@ from privspec.core.matrices import least_top, whole_numbers
 from privspec.core.records import replace
 from privspec.core.rounding import sqrt_up
 from privspec.core.sparse import sparse_of
-from privspec.kernel.changes import PERSON
+from privspec.kernel.changes import COUNTED, PERSON
 from privspec.kernel.core import linear as judged
 from privspec.kernel.core.linear import (
-    COUNTED,
     Ball,
     Column,
     Difference,
@@ -35,6 +34,7 @@ from privspec.kernel.core.linear import (
 )
 from privspec.kernel.core.problem import of_person
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.derived import sides
 from privspec.kernel.rows import Intervals, Rows, laid_out, matrix_of
 from privspec.kernel.writing import SPARSE
 from privspec.language import syntax
@@ -256,8 +256,7 @@ def _held_words(held: InputLayout) -> str:
         words = f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
         for column in held.columns:
             if column.cuts:
-                sides = [f"is {one.replace('<=', 'at most').replace('<', 'below')}" for one in column.cuts]
-                words += f" Of {column.name} only this counts: whether it {_listed(sides, 'or')}."
+                words += f" Of {column.name} only this counts: whether it is {_listed(sides(column.cuts), 'or')}."
             if column.shared:
                 low, high = column.values
                 words += (
