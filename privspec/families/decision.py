@@ -400,8 +400,10 @@ def line_of(model: Model, offset: int) -> int:
     return model.source.position(offset)[0]
 
 
-def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
-    """What a guarantee repeats of its requirement."""
+def guarantee(
+    requirement: Requirement, index: int, achieved: Mapping[str, Fraction | str], because: Iterable[str]
+) -> dict[str, Any]:
+    """What a plan says of a requirement: what is reached of it, and the notes that this rests on."""
     return {
         "outputs": list(requirement.outputs),
         "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
@@ -412,6 +414,8 @@ def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
         "requirement": index,
         "line": requirement.line,
         "text": requirement.text,
+        "achieved": {key: value if isinstance(value, str) else show(value) for key, value in achieved.items()},
+        "because": list(because),
     }
 
 
@@ -419,7 +423,7 @@ def promised(requirement: Requirement, index: int, least: Fraction | None, becau
     """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than anybody asks for."""
     asked = max(one.amounts["epsilon"] for one in requirement.measure.by_person)
     said = asked if least is None else min(Fraction(decimal_up(least)), asked)
-    return guarantee_head(requirement, index) | {"achieved": {"epsilon": show(said)}, "because": [because]}
+    return guarantee(requirement, index, {"epsilon": said}, (because,))
 
 
 def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, sqrt_up
-from privspec.kernel.changes import GROUPS, PERSON, Piece, Room
-from privspec.kernel.core.linear import COUNTED, Difference
+from privspec.kernel.changes import COUNTED, GROUPS, PERSON, Piece, Room
+from privspec.kernel.core.linear import Difference
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.strategies.dense import moves_of

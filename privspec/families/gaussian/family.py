@@ -18,7 +18,7 @@ import numpy as np
 from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import LISTED, graded
-from privspec.families.decision import Decided, Infeasible, Unbounded, decimal_up, guarantee_head, increased, price
+from privspec.families.decision import Decided, Infeasible, Unbounded, decimal_up, guarantee, increased, price
 from privspec.families.family import Settings, Work
 from privspec.families.gaussian.accuracy import (
     explain_unprotectable,
@@ -391,13 +391,9 @@ def _guarantee(
     requirement: Requirement, index: int, release: LinearRelease, figures: Mapping[str, Fraction]
 ) -> dict[str, Any]:
     units = units_of(requirement.neighbours, requirement.wrt)
-    notes = [*release.noise.notes, "post-processing", *notes_of([(unit.kind, unit.count) for unit in units])]
-    return guarantee_head(requirement, index) | {
-        "achieved": {
-            key: decimal_up(value) if key == release.noise.figures[-1] else str(value) for key, value in figures.items()
-        },
-        "because": notes,
-    }
+    notes = *release.noise.notes, "post-processing", *notes_of([(unit.kind, unit.count) for unit in units])
+    last = release.noise.figures[-1]
+    return guarantee(requirement, index, {**figures, last: decimal_up(figures[last])}, notes)
 
 
 # --- what lines cost ------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from privspec.core.records import dataclass, field, replace
 from privspec.families.decision import Infeasible, unbounded
 from privspec.families.family import Settings
 from privspec.families.gaussian.differences import of_units, sets_of
-from privspec.kernel.core.linear import COUNTED, Difference, Linear
+from privspec.kernel.changes import COUNTED
+from privspec.kernel.core.linear import Difference, Linear
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED

@@ -55,9 +55,9 @@ from privspec.families.gaussian.execution import (
 )
 from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import InputLayout, Release
+from privspec.kernel.core.linear_privacy import losses
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.linear import largest_loss
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.noise.law import Shares, on_points
@@ -466,7 +466,8 @@ class LinearExposure(Exposure):
         strategy = as_floats(release.strategy)
         scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
         witness = JsonNode({"inverse": None, "scaling": scaling}, "witness")
-        found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
+        known = losses(release, frame, tuple(self.outputs), differences, witness)
+        found = max((one.figure(release.noise.figures[-1]) for one in known), default=Fraction(0))
         if epsilon := release.noise.accounted.get("epsilon"):
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
         return Spend(mu=found) if release.noise.normal else Spend(pure=found)

@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import graded
 from privspec.families.amounts import stated_mu
-from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee_head, increased, price, ranked
+from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee, increased, price, ranked
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Frame, Obligation, notes_of
 from privspec.kernel.core.reading import JsonNode
@@ -106,8 +106,7 @@ class Offer:
         guarantees = []
         for number, ((requirement, asked), achieved) in enumerate(zip(system.lines, self.reached, strict=True)):
             group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-            said = {"achieved": achieved, "because": [*self.notes, *group]}
-            guarantees.append(guarantee_head(requirement, number) | said)
+            guarantees.append(guarantee(requirement, number, achieved, (*self.notes, *group)))
         own = {"problem": write(system.frame), "mechanism": self.mechanism, "guarantees": guarantees}
         return own | {"claims": {"bound": self.witness}}
 

@@ -28,7 +28,7 @@ from privspec.families.decision import (
     accuracy_json,
     conflict_line,
     decimal_up,
-    guarantee_head,
+    guarantee,
     missed,
     price,
     ranked,
@@ -371,11 +371,11 @@ def _stated(system: System, found: Found) -> dict[str, Any]:
     """The thresholds as they stand in the plan, with what they guarantee."""
     keys, (line,) = found.keys, system.model.requirements
     said = min(Fraction(decimal_up(found.delta)), system.delta)
-    achieved = {"epsilon": show(system.epsilon), "delta": show(said)}
+    achieved = {"epsilon": system.epsilon, "delta": said}
     notes = [*keys.law.notes, "people"] if line.neighbours.by_id else list(keys.law.notes)
     return {
         "mechanism": write(keys),
-        "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
+        "guarantees": [guarantee(line, 0, achieved, notes)],
         "accuracy": accuracy_json((one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy),
     }
 

@@ -28,7 +28,7 @@ from privspec.families.decision import (
     conflict_line,
     decimal_up,
     float_down,
-    guarantee_head,
+    guarantee,
     price,
 )
 from privspec.families.family import Settings
@@ -56,7 +56,6 @@ from privspec.kernel.selection import (
 from privspec.kernel.worth.averages import Sought
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
-from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of
 from privspec.problem.selection import block_of
 
@@ -550,4 +549,4 @@ def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int)
     said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
     if line.measure.of in PURE_MEASURES:
         said = min(said, asked["epsilon"])
-    return guarantee_head(model.requirements[index], index) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}
+    return guarantee(model.requirements[index], index, {"epsilon": said}, (NOTE,))

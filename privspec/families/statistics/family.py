@@ -17,7 +17,7 @@ from privspec.families.decision import (
     Infeasible,
     Relaxation,
     conflict_line,
-    guarantee_head,
+    guarantee,
 )
 from privspec.families.family import Settings
 from privspec.families.statistics.predict import (
@@ -38,7 +38,6 @@ from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
-from privspec.model.values import show
 from privspec.solvers.programs import OutOfTimeError
 
 CROWD_LIMIT = 2**29
@@ -129,11 +128,8 @@ def executed_of(system: StatisticSystem, way: Way) -> Executed:
 
 
 def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
-    achieved = _weakest(promise, way)
-    return guarantee_head(promise.requirement, promise.index) | {
-        "achieved": {key: show(value) for key, value in achieved.items()},
-        "because": [way.route.note, *dict.fromkeys(n for one in way.noise for n in one.notes), "post-processing"],
-    }
+    notes = way.route.note, *dict.fromkeys(n for one in way.noise for n in one.notes), "post-processing"
+    return guarantee(promise.requirement, promise.index, _weakest(promise, way), notes)
 
 
 def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:

@@ -11,7 +11,7 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded, least_whole
-from privspec.families.decision import Alternative, Decided, Decision, Infeasible, guarantee_head
+from privspec.families.decision import Alternative, Decided, Decision, Infeasible, guarantee
 from privspec.families.family import Settings
 from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (
@@ -118,9 +118,7 @@ class Made:
             if "delta" in reached:
                 reached["delta"] = min(reached["delta"], rounded_up(found.delta))
             because = list(found.because(reached))
-        achieved = {key: show(value) for key, value in reached.items()}
-        head = guarantee_head(self.model.requirements[number], number)
-        return head | asked | {"achieved": achieved, "because": because}
+        return guarantee(self.model.requirements[number], number, reached, because) | asked
 
 
 def _components(plans: tuple[dict[str, Any], ...]) -> dict[str, Any]:

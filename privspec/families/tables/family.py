@@ -22,7 +22,7 @@ import numpy as np
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import readable, root
-from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee_head
+from privspec.families.decision import STEP, Alternative, Decided, Infeasible, decimal_up, guarantee
 from privspec.families.family import Settings, Work
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
@@ -230,10 +230,8 @@ def guarantee_of(decision: SolvedTable, requested: Requested) -> dict[str, Any]:
         notes.append("group-privacy")
     if decision.system.table.rounds is not None:
         notes.append("repeated-votes")
-    return guarantee_head(decision.model.requirements[requested.index], requested.index) | {
-        "achieved": achieved(decision, requested),
-        "because": notes,
-    }
+    line = decision.model.requirements[requested.index]
+    return guarantee(line, requested.index, achieved(decision, requested), notes)
 
 
 def achieved(decision: SolvedTable, requested: Requested) -> dict[str, str]:

@@ -26,7 +26,7 @@ from privspec.families.decision import (
     decimal_up,
     float_down,
     float_up,
-    guarantee_head,
+    guarantee,
     line_of,
 )
 from privspec.families.family import Settings
@@ -172,12 +172,10 @@ class ChosenRule:
         figure = decimal_up(spent(self.system, promise, taken))
         if allowed is not None and Fraction(figure) > allowed:
             figure = show(allowed)  # what the exact ratio was held to
-        head = guarantee_head(promise.requirement, promise.index)
-        if promise.epsilon is None and allowed is not None:
-            head |= {"epsilon": show(allowed)}
+        asked = {"epsilon": show(allowed)} if promise.epsilon is None and allowed is not None else {}
         further = ["group-privacy"] if promise.task.group > 1 else []
         further += ["repeated-votes"] if self.system.votes.rounds is not None else []
-        return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
+        return guarantee(promise.requirement, promise.index, {"epsilon": figure}, [*taken.notes, *further]) | asked
 
 
 def beside_others(system: VotingSystem, one: Judged) -> dict[str, Any]:
