@@ -25,7 +25,18 @@ from privspec.kernel.core.problem import PlanUnderCheck
 KERNEL = Path(privspec.kernel.__file__).parent
 NOTES = "noise/notes"
 WORTH = frozenset(
-    ("accuracy", "alternatives", "bias", "bound", "choices", "conditions", "fairness", "loss", "unbiased")
+    (
+        "accuracy",
+        "alternatives",
+        "bias",
+        "bound",
+        "choices",
+        "composition",
+        "conditions",
+        "fairness",
+        "loss",
+        "unbiased",
+    )
 )
 """Claims about what a mechanism is worth, on which no privacy rests; whatever else is claimed counts as privacy."""
 LAYOUT = {

@@ -20,6 +20,8 @@ MOST_LAWS, MOST_SEQUENCES = 64, 2**14
 
 PERSON = ("kept", "replaced")
 """Shapes of one person's records: they come or go, or are replaced by others."""
+COUNTED = ("cell", "swap", *PERSON)
+"""Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
 
 
 @frozen
@@ -178,18 +180,27 @@ class Units:
 
         Raises: Refused where units lie apart in too many ways.
         """
-        found, count = list(self.units), min(self.count, sum(copies for _, copies in self.units))
         if self.apart is not None:
-            some = spaced(len(found), count, self.apart, exactly=self.exactly, most=GROUPS)
-            if some is None or any(copies > 1 for _, copies in found):
-                raise Refused("has units that change at distances from each other in too many ways")
-            return Units(tuple((tuple(piece for k in group for piece in found[k][0]), 1) for group in some), 1)
-        numbers = all(piece.shape == "box" for unit, _ in found for piece in unit)
-        ways = comb(len(found) + count * any(copies > 1 for _, copies in found), count)
+            return self._spaced(self.apart)
+        return self._chosen() if self.count > 1 else Units(self.units, self.count)
+
+    def _spaced(self, apart: int) -> Units:
+        """Every choice of units that lie so far apart, as one unit."""
+        found = [unit for unit, copies in self.units if copies == 1]
+        some = spaced(len(found), min(self.count, len(found)), apart, exactly=self.exactly, most=GROUPS)
+        if some is None or len(found) < len(self.units):
+            raise Refused("has units that change at distances from each other in too many ways")
+        return Units(tuple((tuple(piece for k in group for piece in found[k]), 1) for group in some), 1)
+
+    def _chosen(self) -> Units:
+        """Every choice of so many units as one, where they are few and made of numbers."""
+        copies = [count for _, count in self.units]
+        count = min(self.count, sum(copies))
+        numbers = all(piece.shape == "box" for unit, _ in self.units for piece in unit)
+        ways = comb(len(copies) + count * any(one > 1 for one in copies), count)
         if count < 2 or not numbers or ways > GROUPS:
             return Units(self.units, count)
-        chosen = groups([copies for _, copies in found], count)
-        moved = ([(piece, n) for k, n in some for piece in found[k][0]] for some in chosen)
+        moved = ([(piece, n) for k, n in some for piece in self.units[k][0]] for some in groups(copies, count))
         return Units(tuple((tuple(piece.times(n) for piece, n in unit), 1) for unit in moved), 1)
 
 

@@ -11,11 +11,12 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import ZERO, sqrt_down
 from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.core.tables import laws_compared
 from privspec.kernel.laws.laplace import Laplace
-from privspec.kernel.losses import ROWS, FiniteLaws, PrivacyLoss, response
+from privspec.kernel.losses import ROWS, FiniteLaws, Pair, PrivacyLoss, response
 from privspec.kernel.moves import units_of
+from privspec.kernel.promises import promised
 from privspec.kernel.rows import laid_out
+from privspec.kernel.rules import derive
 from privspec.kernel.strategies.dense import image
 from privspec.kernel.tables import Executed as Drawn
 from privspec.kernel.voting import Executed as Voted
@@ -82,28 +83,19 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     return Fraction(int(square.p), int(square.q))
 
 
-def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
-    """The laws of every two rows that a line compares, of what its observers see."""
-    assert isinstance(executed, Drawn)
-    task, seen = executed.block, case.frame.obligations[number].seen
-    if task.rounds is not None:
-        return None
-    return laws_compared(executed.table, seen, task.compared[number]).composed()
+def _of_laws(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+    """The laws of every two data that a line compares, of what its observers see, where few are looked at."""
+    assert isinstance(executed, Drawn | Voted)
+    term, lines = promised(case)
+    line, pairs = lines[number], list[Pair]()
+    for one in line.questions if executed.rounds is None else ():
+        laws = [own for own in derive(term, line.seen, one.change).loss.factors if isinstance(own, FiniteLaws)]
+        counted = laws[0].composed() if laws else None
+        if counted is None:
+            return None
+        pairs += counted.pairs
+    return PrivacyLoss(own=True, pairs=tuple(pairs)) if pairs else None
 
 
-def _of_votes(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
-    """The laws of the winner where few are looked at, as its law says."""
-    assert isinstance(executed, Voted)
-    if executed.rounds is not None:
-        return None
-    loss = executed.winner.let_through(executed.vote.change(case.frame.obligations[number]))
-    laws = [factor for factor in loss.factors if isinstance(factor, FiniteLaws)]
-    return laws[0].composed() if laws else None
-
-
-LAWS = {
-    "linear": _of_noise,
-    "table": _of_table,
-    "votes": _of_votes,
-}
+LAWS = {"linear": _of_noise, "table": _of_laws, "votes": _of_laws}
 """By the form of a part's block; of all other parts only what they spend is known."""

@@ -47,7 +47,7 @@ class Cut:
         frame = read_frame(problem)
         if frame.blocks[0].form(*HOMES) != Linear.FORM:
             raise Refused("predicts what is cut of answers that are no sums")
-        block = read_linear(frame.blocks[0], frame)
+        block = read_linear(frame.blocks[0], frame, Linear)
         kept = next((one.kept for one in frame.data if one.name == self.input), None)
         held = next((one for one in block.held if one.name == self.input), None)
         if kept is None or held is None or kept.per_cell is not None or block.errors.sizes or block.worst:
@@ -105,7 +105,7 @@ class Clipped:
         frame = read_frame(problem)
         if frame.blocks[0].form(*HOMES) != Linear.FORM:
             raise Refused("predicts what is clipped of answers that are no sums")
-        block = read_linear(frame.blocks[0], frame)
+        block = read_linear(frame.blocks[0], frame, Linear)
         held = next((one for one in block.held if one.name == self.input), None)
         if held is None or held.ball or block.errors.sizes or block.worst or block.accuracy or block.vectors:
             raise Refused("has a loss by what is clipped that is not that of squared sums")
@@ -263,12 +263,11 @@ def _without(mechanism: JsonNode, picked: dict[str, str]) -> JsonNode:
     entries = dict(mechanism.entries())
     if "family" not in entries or entries["family"].value != "composite":
         return mechanism
-    choices = dict(entries.pop("choices", JsonNode({}, f"{mechanism.place}.choices")).entries())
+    choices = dict(entries.get("choices", JsonNode({}, f"{mechanism.place}.choices")).entries())
     for name, value in picked.items():
         choices.pop(name, JsonNode(None, f"{mechanism.place}.choices.{name}")).same(value)
-    rest = {key: item.value for key, item in entries.items()}
     kept = {name: item.value for name, item in choices.items()}
-    return JsonNode(rest | ({"choices": kept} if kept else {}), mechanism.place)
+    return JsonNode(mechanism.without("choices") | ({"choices": kept} if kept else {}), mechanism.place)
 
 
 def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNode, *, chosen: bool) -> PlanUnderCheck:
@@ -280,7 +279,7 @@ def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNo
         mechanism = _without(case.mechanism, dict(zip((c.name for c in design.choices), one.values, strict=True)))
         items = {"loss": said.loss, "alternatives": said.alternatives, "mechanism": mechanism}
         return replace(case, status=said.status.one_of("optimal", "feasible"), **items)  # type: ignore[arg-type]
-    body = {key: item.value for key, item in came.entries() if key != "form"}
+    body = came.without("form")
     given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
     if set(body) & {*given, "exposures"}:
         raise came.wrong("repeats what the design says")
@@ -298,7 +297,7 @@ def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
     block = frame.blocks[0]
     form = block.form(*HOMES)
     if form == Linear.FORM:
-        read_linear(block, frame)  # refuses weights that are not positive
+        read_linear(block, frame, Linear)  # refuses weights that are not positive
         return cost
     if form != Task.FORM:
         return None

@@ -80,12 +80,10 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
 
 def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     """A plan with its frame read and the digest that fits it, and what it says of choices that were open."""
-    entries = dict(plan.entries())
-    design = entries.pop("design", None)
-    case = read(PlanUnderCheck, JsonNode({key: item.value for key, item in entries.items()}, plan.place))
-    if case.digest != digest({key: item.value for key, item in plan.entries() if key != "digest"}):
+    case = read(PlanUnderCheck, JsonNode(plan.without("design"), plan.place))
+    if case.digest != digest(plan.without("digest")):
         raise plan.wrong("does not have the digest that fits it")
-    return case, design
+    return case, dict(plan.entries()).get("design")
 
 
 def _whole_persons(case: PlanUnderCheck) -> None:

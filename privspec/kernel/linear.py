@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 from flint import fmpq
 
 from privspec.kernel import rows as matrices
-from privspec.kernel.core.linear import Difference, InputLayout, Linear, Matrix, Measured, Release, read_release
-from privspec.kernel.core.linear_privacy import (
-    judge,
-    lattice_of,
-    let_through,
-    let_through_together,
-    losses,
+from privspec.kernel.core.linear import (
+    InputLayout,
+    Linear,
+    Matrix,
+    Measured,
+    Release,
+    read_release,
 )
+from privspec.kernel.core.linear_privacy import LinearPrivacy, judge_privacy, lattice_of
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
-from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, View
+from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.measures import PURE
@@ -120,13 +121,17 @@ SHORT = 10**6
 """Largest denominator of a size of which answers are whole numbers."""
 
 
-class LinearRules(PriceableRules):
+class LinearRules(LinearPrivacy, PriceableRules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
 
     claims = ("views", "bound")
 
     def read(self, frame: Frame, mechanism: JsonNode) -> Release:
-        return read_release(frame, mechanism)
+        found = read_release(frame, mechanism)
+        free = found.problem.biased and not (found.problem.accuracy or found.problem.vectors)
+        if found.shift is not None and (not free or len(found.shift) != found.problem.size):
+            raise Refused("has a shift of answers that must be right on average, or within limits, or of others")
+        return found
 
     def free(self, executed: object) -> bool:
         assert isinstance(executed, Release)
@@ -160,7 +165,7 @@ class LinearRules(PriceableRules):
 
     def measured(self, case: PlanUnderCheck) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
-        release = self.privacy(case)
+        release = judge_privacy(case, self.read(case.frame, case.mechanism))
         if release.shift is not None and any(unit.adding for line in case.frame.obligations for unit in line.units):
             raise Refused("pulls answers about data of which nobody knows how many they are")
         _, sites, _, spread, moved = case.mechanism.fields(*STATED, optional=OPTIONAL)
@@ -174,29 +179,6 @@ class LinearRules(PriceableRules):
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
         units = "squared " * (not block.errors.sizes) + "units of " + " and ".join(one.name for one in block.released)
         return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
-
-    def privacy(self, case: PlanUnderCheck) -> Release:
-        return judge(case)
-
-    def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        assert isinstance(executed, Release)
-        return let_through(case, executed, view, outputs, witness)
-
-    def together(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        assert isinstance(executed, Release)
-        return let_through_together(case, executed, view, outputs, witness)
-
-
-def largest_loss(
-    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
-) -> Fraction:
-    """At most what whoever sees some outputs learns: the mu, the delta at the epsilon of its law, or the epsilon."""
-    found = losses(release, frame, outputs, differences, witness)
-    return max((loss.figure(release.noise.figures[-1]) for loss in found), default=ZERO)
 
 
 def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:

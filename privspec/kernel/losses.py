@@ -241,7 +241,7 @@ class Loss:
     def _epsilons(self) -> list[Fraction]:
         pure = self.epsilons()
         if pure is None:
-            raise Refused("a ratio without limit")
+            raise Refused("a ratio without limit: some answer is possible on one side of a line alone")
         return pure
 
     def delta_up(self, epsilon: Fraction) -> Fraction:
@@ -263,8 +263,8 @@ class Loss:
         for number, factor in enumerate(self.factors):
             one = factor.composed()
             parts.append((response(self._epsilons()[number]) if one is None else one, 1))
-        ends = delta_of(epsilon, parts)
-        return delta_up(epsilon, self.mu_squared, self._epsilons()) if ends is None else ends[0]
+        most = delta_to(0, epsilon, parts)
+        return delta_up(epsilon, self.mu_squared, self._epsilons()) if most is None else most
 
     def satisfies(self, condition: Condition) -> bool:
         """Whether it satisfies what a measure asks of two laws."""
@@ -272,12 +272,9 @@ class Loss:
             alone = self.factors[0].satisfies(condition)
             if alone is not None:
                 return alone
-        pure = self.epsilons()
-        if isinstance(condition, HockeyStick):
-            within = pure is not None and not self.mu_squared and sum(pure) <= condition.epsilon
-            if within or not condition.delta:
-                return within and self.delta <= condition.delta
+        if isinstance(condition, HockeyStick) and condition.delta:
             return self.delta_up(condition.epsilon) <= condition.delta
+        pure = self.epsilons()
         return pure is not None and condition.satisfied_by(Composed(self.mu_squared, tuple(pure), self.delta, ZERO))
 
 
@@ -349,21 +346,28 @@ def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | 
 
     Returns: at least delta at an epsilon, and at most delta at one that is smaller by `TIGHT` of it.
     """
+    most = delta_to(0, epsilon, parts)
+    least = delta_to(1, epsilon * (1 - TIGHT), parts)
+    return None if most is None or least is None else (most, max(least, ZERO))
+
+
+def delta_to(side: int, epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Fraction | None:
+    """At least (side 0) or at most (side 1) the delta at an epsilon of independent parts; None if it is too much work.
+
+    Of every part that is one of several pairs of laws one is picked, and the worst of the picks counts.
+    """
     noise = [one for one, times in parts for _ in range(times) if one.laplace[0]]
     finite = [(one.pairs, times) for one, times in parts if one.pairs]
     if prod(len(pairs) for pairs, _ in finite) > PICKS or len(noise) > 1:
         return None
-    found = list[Ends]()
+    square = sum((one.mu_squared[side] * times for one, times in parts), ZERO)
+    found = list[Fraction]()
     with ctx.workprec(BITS):
         for picked in product(*(pairs for pairs, _ in finite)):
-            ends = []
-            for side in (0, 1):
-                square = sum((one.mu_squared[side] * times for one, times in parts), ZERO)
-                laws = [pair[side] for pair, (_, times) in zip(picked, finite, strict=True) for _ in range(times)]
-                ends.append(_together(epsilon * (1 - side * TIGHT), square, _product(laws, up=not side), noise, side))
-            found.append((end(ends[0].upper()), max(end(ends[1].lower()), ZERO)))
-    spared = sum((one.delta * times for one, times in parts), ZERO)
-    return max(up for up, _ in found) + spared, max(down for _, down in found)
+            laws = [pair[side] for pair, (_, times) in zip(picked, finite, strict=True) for _ in range(times)]
+            delta = _together(epsilon, square, _product(laws, up=not side), noise, side)
+            found.append(end(delta.lower() if side else delta.upper()))
+    return max(found) if side else max(found) + sum((one.delta * times for one, times in parts), ZERO)
 
 
 def _product(laws: list[Law], *, up: bool) -> dict[Fraction, Fraction]:
@@ -386,17 +390,19 @@ def _together(
     epsilon: Fraction, square: Fraction, law: dict[Fraction, Fraction], noise: list[PrivacyLoss], side: int
 ) -> arb:
     """The sum over the answers of finite laws of what all others let through beyond what is left of epsilon."""
-    found = arb(0)
-    for ratio, chance in law.items():
-        rest = epsilon - ratio
-        if not noise:
-            own = gaussian_delta(rest, ball(square).sqrt())
-        elif side:
-            own = (1 - ball(noise[0].step)) * _with_laplace(rest + 2 * noise[0].step, square, noise[0].laplace[1], ZERO)
-        else:
-            own = _with_laplace(rest, square, noise[0].laplace[0], noise[0].step)
-        found += ball(chance) * own
-    return found
+    mu = ball(square).sqrt()
+    rests = ((ball(chance), epsilon - ratio) for ratio, chance in law.items())
+    if not noise:
+        return sum((chance * gaussian_delta(rest, mu) for chance, rest in rests), arb(0))
+    return sum((chance * _beside(noise[0], rest, square, side) for chance, rest in rests), arb(0))
+
+
+def _beside(noise: PrivacyLoss, epsilon: Fraction, square: Fraction, side: int) -> arb:
+    """What Laplace noise and Gaussian noise let through together: at least (side 0), or at most."""
+    own, step = noise.laplace[side], noise.step
+    if side:
+        return (1 - ball(step)) * _with_laplace(epsilon + 2 * step, square, own, ZERO)
+    return _with_laplace(epsilon, square, own, step)
 
 
 def _normal(x: arb) -> arb:

@@ -5,6 +5,7 @@ Units of a class move alike, and stand for each other; a list of pieces is as la
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,19 +25,24 @@ def units_of(difference: Difference, places: Places | None = None) -> Units:
     if difference.apart is not None and len(difference.parts) > 1:
         raise Refused("has units in several inputs that change at distances from each other")
     parts, found = difference.parts, dict[tuple[Piece, ...], int]()
-    joined = any(part.middle for part in parts)
     runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
-    while any(runs):
-        step, unit = min(run[-1][1] for run in runs if run), tuple[Piece, ...]()
-        for run in filter(None, runs):
+    for unit, copies in runs[0] if len(runs) == 1 else _at_once(runs):
+        found[unit] = found.get(unit, 0) + copies
+    count = min(difference.count, sum(found.values()))
+    return Units(tuple(found.items()), count, difference.apart, bool(difference.exactly))
+
+
+def _at_once(runs: list[list[Unit]]) -> Iterator[Unit]:
+    """Units that move something in each of several parts: the first of each part, then the second, and so on."""
+    left = [run[::-1] for run in runs]
+    while any(left):
+        step, unit = min(run[-1][1] for run in left if run), tuple[Piece, ...]()
+        for run in filter(None, left):
             moved, count = run.pop()
             unit += moved
             if count > step:
                 run.append((moved, count - step))
-        unit = _as_one(unit) if joined else unit
-        found[unit] = found.get(unit, 0) + step
-    count = min(difference.count, sum(found.values()))
-    return Units(tuple(found.items()), count, difference.apart, bool(difference.exactly))
+        yield _as_one(unit), step
 
 
 def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
@@ -49,28 +55,40 @@ def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
 
 
 def _runs(part: Part, place: tuple[int, ExchangeableUnits] | None, *, alone: bool) -> list[Unit]:
-    """What the units of a part move, in turn from the last to the first; in any order if it is `alone`."""
-    size, length = 1 if part.shape == "box" else part.dimension, part.stop - part.start
-    at, one = place or (part.start, ExchangeableUnits(length, (1,), (0,)))
-
-    def moved(start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
-        starts, amount = range(start, start + length, size), part.amount * times
-        found = tuple(Piece(range(i, i + size), part.shape, amount, part.most, part.cells) for i in starts)
-        if not part.middle:
-            return found
-        return (*found, Piece(range(start, start + length), "box", Fraction(1), along=(part.middle * times,) * length))
-
-    if one.length % size:
+    """What the units of a part move, in turn; in any order if it is `alone`."""
+    at, alike = place or (part.start, ExchangeableUnits(part.stop - part.start, (1,), (0,)))
+    if alike.length % _width(part):
         raise Refused("vectors do not lie in units that count alike")
-    if one.counts == (1,) or (alone and one.length % part.length == 0):
-        starts = range(at, at + len(one.numbers), part.length)
-        return [(moved(i, part.length), n) for i, n in zip(starts, one.numbers[:: part.length], strict=True)][::-1]
-    if part.length == length:
-        return [(tuple(p for k, n in enumerate(one.copies) for p in moved(at + k * one.length, one.length, n)), 1)]
-    if part.length != one.length:
+    if alike.counts != (1,) and not (alone and alike.length % part.length == 0):
+        return _runs_of_classes(part, at, alike)
+    starts = range(at, at + len(alike.numbers), part.length)
+    return [(_moved(part, i, part.length), n) for i, n in zip(starts, alike.numbers[:: part.length], strict=True)]
+
+
+def _runs_of_classes(part: Part, at: int, alike: ExchangeableUnits) -> list[Unit]:
+    """The same where units of a class have one coordinate for each of their numbers, together."""
+    each, length = alike.length, part.length
+    if length == part.stop - part.start:
+        return [(tuple(p for k, n in enumerate(alike.copies) for p in _moved(part, at + k * each, each, n)), 1)]
+    if length != each:
         raise Refused("units that change together do not count alike together")
-    runs = zip(reversed(one.counts), reversed(one.classes), strict=True)
-    return [(moved(at + kind * one.length, one.length), count) for count, kind in runs]
+    pairs = zip(alike.counts, alike.classes, strict=True)
+    return [(_moved(part, at + kind * each, each), count) for count, kind in pairs]
+
+
+def _width(part: Part) -> int:
+    """How many coordinates move as one vector."""
+    return 1 if part.shape == "box" else part.dimension
+
+
+def _moved(part: Part, start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
+    """The pieces of so many coordinates, each of which adds up so many numbers."""
+    width, amount = _width(part), part.amount * times
+    starts = range(start, start + length, width)
+    found = tuple(Piece(range(i, i + width), part.shape, amount, part.most, part.cells) for i in starts)
+    if not part.middle:
+        return found
+    return (*found, Piece(range(start, start + length), "box", Fraction(1), along=(part.middle * times,) * length))
 
 
 # --- units of parties with figures of their own --------------------------------------------------------------------

@@ -115,12 +115,11 @@ class PricedRules(Rules):
 
 def _at_some_number(asked: Priced, mechanism: JsonNode) -> tuple[PriceableRules, JsonNode, JsonNode]:
     """The form of the block, the number that is stated, and the mechanism without it."""
-    entries, kind = dict(mechanism.entries()), asked.block.form(*FORMS)
-    scalars = dict(entries.pop("scalars", JsonNode(None, "mechanism.scalars")).entries())
-    if asked.name not in scalars:
+    plain, kind = mechanism.without("scalars"), asked.block.form(*FORMS)
+    scalars = dict(mechanism.entries()).get("scalars", JsonNode({}, "mechanism.scalars"))
+    picked, rest = dict(scalars.entries()).get(asked.name), scalars.without(asked.name)
+    if picked is None:
         raise mechanism.wrong(f"does not have {asked.name} among its scalars")
-    picked, rest = scalars.pop(asked.name), {key: item.value for key, item in scalars.items()}
-    plain = {key: item.value for key, item in entries.items()}
     if kind == "table":
         plain["scalars"] = rest
     elif rest:

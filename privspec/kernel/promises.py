@@ -9,8 +9,7 @@ from privspec.kernel.changes import Change
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Guarantee, Mechanism, PlanUnderCheck, notes_of
 from privspec.kernel.core.reading import Positive, Refused, frozen
-from privspec.kernel.divergences import Composed
-from privspec.kernel.losses import Loss
+from privspec.kernel.losses import Loss, Response
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
 from privspec.kernel.rules import NOTHING, Hint, derive
 from privspec.kernel.terms import Structured, Term
@@ -81,8 +80,6 @@ class Verdict:
     holds: bool
     line: int
     losses: tuple[Loss, ...]
-    why: str = ""
-    """Of a plan that could not be read."""
 
     def largest(self, keys: tuple[str, ...]) -> Amounts:
         """The largest of some figures of all changes."""
@@ -129,7 +126,11 @@ def _proves(question: Question, measure: Measure) -> bool:
     stated, asked = question.stated, question.asked
     if set(stated) == set(asked):
         return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
-    return "order" not in stated and measure.condition(asked).satisfied_by(Composed.of(stated))
+    if not set(stated) <= set(GAUSSIAN.figures + APPROXIMATE.figures):
+        return False
+    pure = tuple(Response(stated[key]) for key in PURE.figures if key in stated)
+    loss = Loss(stated.get("mu", ZERO) ** 2, pure, stated.get("delta", ZERO))
+    return loss.satisfies(measure.condition(asked))
 
 
 def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
@@ -143,7 +144,8 @@ class Promise:
     """What a guarantee asks of all that a term shows, the notes that it rests on, and what is said of it.
 
     `words` has {} for the first of the `figures`, which is derived; the others are those asked for. `otherwise`: what
-    is said where the guarantee does not hold, if that is something else, with {} for what is stated as well.
+    is said where the guarantee does not hold, if that is something else, with {} for what is stated as well. `by_loss`:
+    as of a `Line`.
     """
 
     guarantee: Guarantee
@@ -152,6 +154,7 @@ class Promise:
     words: str
     figures: tuple[str, ...] = ("epsilon",)
     otherwise: str = ""
+    by_loss: bool = False
 
 
 def judge_promises(case: PlanUnderCheck, term: Term, promises: list[Promise]) -> None:
@@ -162,7 +165,7 @@ def judge_promises(case: PlanUnderCheck, term: Term, promises: list[Promise]) ->
         asked, said = guarantee.obligation, guarantee.achieved
         fits = guarantee.because == one.notes and set(said) == set(one.figures)
         fits = fits and all(said[name] == guarantee.asked[name] for name in others)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, one.questions, fits))
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, one.questions, fits, one.by_loss))
         found = verdict(term, lines[-1])
         least = float(found.largest((figure,))[figure])
         tail = one.otherwise or f"{one.words}; the plan states {{:.8g}}, where {{:.8g}} is asked for"

@@ -2,12 +2,14 @@
 
 A `Theorem` says: for every two worlds that differ by `change`, the joint law of what is `seen` of `term` lets
 through at most `loss`. Each rule below checks its premises and makes one; nothing else does. `derive` is the one
-tactic: it takes the rule of each part and then that of all together. What needs a search (scalings, inverses, at which
-epsilon a part is counted) is a hint: a wrong one makes the loss larger or is refused, and never smaller than true.
+tactic: it looks up the rule of a term and a change; a rule about several parts derives a theorem of each. What needs a
+search (scalings, inverses, at which epsilon a part is counted) is a hint: a wrong one makes the loss larger or is
+refused, and never smaller than true.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -148,7 +150,7 @@ def _drawn(term: Table, change: Rows) -> Table:
     return replace(term, rows=tuple(tuple(map(sum, columns)) for columns in rows), whole=term.whole * whole)
 
 
-def pick(term: Pick, seen: Seen, change: Change) -> Theorem:
+def pick(term: Pick, seen: Seen, change: Change, _: Hint = NOTHING) -> Theorem:
     """A choice, by its law."""
     return Theorem(_RULE, term, seen, change, term.law.let_through(change))
 
@@ -161,7 +163,7 @@ def shown(term: Shown, seen: Seen, change: Records, hint: Hint = NOTHING) -> The
     return Theorem(_RULE, term, seen, change, Loss(factors=(Response(hint.epsilon),), delta=delta))
 
 
-def structured(term: Structured, seen: Seen, change: Change) -> Theorem:
+def structured(term: Structured, seen: Seen, change: Change, _: Hint = NOTHING) -> Theorem:
     """Noise on answers with structure: by its law, of how far these move."""
     return Theorem(_RULE, term, seen, change, term.law.of_structure(term.strategy, change, seen))
 
@@ -173,40 +175,40 @@ def given_model(term: Structured, seen: Seen, change: GivenModel, hint: Hint = N
     return Theorem(_RULE, term, seen, change, hint.sequence.let_through(term.strategy, term.law, change))
 
 
-def times(term: Times, seen: Seen, one: Theorem) -> Theorem:
+def times(term: Times, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theorem:
     """Drawn several times, independently: as many factors.
 
     What is drawn on a condition is computed from the condition and from what is always drawn: no more is let through.
     """
-    if one.term is not term.term or one.seen != seen:
-        raise Refused("is a theorem about another term")
-    loss = one.loss
+    loss = derive(term.term, seen, change, hint).loss
     many = Loss(loss.mu_squared * term.count, loss.factors * term.count, loss.delta * term.count)
-    return Theorem(_RULE, term, seen, one.change, many)
+    return Theorem(_RULE, term, seen, change, many)
 
 
-def independent(term: Independent, seen: Seen, parts: tuple[Theorem, ...]) -> Theorem:
-    """Independent parts on one change of all: squares of Gaussian noise add up, and so do lumps of delta.
+def independent(term: Independent, seen: Seen, change: tuple[Change, ...], hint: Hint = NOTHING) -> Theorem:
+    """Independent parts, each on its own change: squares of Gaussian noise add up, and so do lumps of delta.
 
     A part that is drawn on a condition shows the condition: it has to be seen, and be one that is always drawn.
     """
-    if tuple(one.term for one in parts) != term.parts:
-        raise Refused("has theorems about other parts")
+    hints = hint.parts or (NOTHING,) * len(term.parts)
+    each = zip(term.parts, change, hints, strict=True)
+    parts = tuple(derive(part, seen & part.outputs, own, help_) for part, own, help_ in each)
     for part, one in zip(term.parts, parts, strict=True):
-        if one.seen != seen & part.outputs:
-            raise Refused("has theorems about other views")
-        condition = part.only_if if isinstance(part, Times) else None
-        if condition is None:
-            continue
-        first = [other for other in term.parts if condition in other.outputs]
-        plain = len(first) == 1 and not (isinstance(first[0], Times) and (first[0].only_if or first[0].count > 1))
-        moved = any(own.term is first[0] and own.change is not None for own in parts) if first else True
-        if not plain or (one.seen and moved and condition not in seen):
-            raise Refused("shows by running at all what is not said to be seen")
+        if isinstance(part, Times) and part.only_if is not None:
+            _check_condition(part.only_if, one, seen, parts)
     factors = tuple(factor for one in parts for factor in one.loss.factors)
     mu_squared = sum((one.loss.mu_squared for one in parts), ZERO)
     delta = sum((one.loss.delta for one in parts), ZERO)
-    return Theorem(_RULE, term, seen, tuple(one.change for one in parts), Loss(mu_squared, factors, delta))
+    return Theorem(_RULE, term, seen, change, Loss(mu_squared, factors, delta))
+
+
+def _check_condition(condition: str, own: Theorem, seen: Seen, parts: tuple[Theorem, ...]) -> None:
+    """Whoever sees something of a part that is drawn on a condition sees the condition, which is always drawn."""
+    first = [one for one in parts if condition in one.term.outputs]
+    drawn = [one.term for one in first if isinstance(one.term, Times)]
+    plain = len(first) == 1 and not any(one.only_if or one.count > 1 for one in drawn)
+    if not plain or (own.seen and first[0].change is not None and condition not in seen):
+        raise Refused("shows by running at all what is not said to be seen")
 
 
 # --- views of noise ----------------------------------------------------------------------------------------------
@@ -216,8 +218,11 @@ def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
     """What whoever sees some outputs sees of a curator's noisy answers; a mixture of them if an inverse is given."""
     rows = term.used(seen)
     view = NoisyView(term.strategy, tuple(rows), term.strategy.chosen(rows), term.lattice)
-    if inverse is None:
-        return view
+    return view if inverse is None else _mixed(term, seen, view, inverse)
+
+
+def _mixed(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> NoisyView:
+    """The same of whoever sees rounded mixtures of the answers and nothing else of them."""
     shown = term.shown(seen)
     if not term.mixed or not term.law.spherical or shown is None or seen >= term.outputs:
         raise Refused("is given for a view that is no mixture")
@@ -243,27 +248,22 @@ def derive(term: Term, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theo
     """
     if change is None or (not seen and not term.public):
         return still(term, seen, change)
-    match term, change:
-        case Noise(), Units():
-            return noise(term, seen, change, hint)
-        case Reports(), Units():
-            return reports(term, seen, change, hint)
-        case Shares(), Units():
-            return shares(term, seen, change, hint)
-        case Table(), Rows():
-            return table(term, seen, change, hint)
-        case Pick(), _:
-            return pick(term, seen, change)
-        case Shown(), Records():
-            return shown(term, seen, change, hint)
-        case Structured(), GivenModel():
-            return given_model(term, seen, change, hint)
-        case Structured(), _:
-            return structured(term, seen, change)
-        case Times(), _:
-            return times(term, seen, derive(term.term, seen, change, hint))
-        case Independent(), tuple():
-            hints = hint.parts or (NOTHING,) * len(term.parts)
-            each = zip(term.parts, change, hints, strict=True)
-            return independent(term, seen, tuple(derive(p, seen & p.outputs, c, h) for p, c, h in each))
-    raise Refused("no rule is about such a change of what is executed")
+    rule = RULES.get((type(term), type(change))) or RULES.get(type(term))
+    if rule is None:
+        raise Refused("no rule is about such a change of what is executed")
+    return rule(term, seen, change, hint)
+
+
+RULES: dict[object, Callable[..., Theorem]] = {
+    (Noise, Units): noise,
+    (Reports, Units): reports,
+    (Shares, Units): shares,
+    (Table, Rows): table,
+    (Shown, Records): shown,
+    (Structured, GivenModel): given_model,
+    (Independent, tuple): independent,
+    Pick: pick,
+    Structured: structured,
+    Times: times,
+}
+"""The rule about a term of some type and a change of some type, or about a term whatever changes."""

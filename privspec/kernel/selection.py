@@ -34,7 +34,7 @@ from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
-from privspec.kernel.promises import Line, OneOutput, Question, epsilon_of, verdict
+from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import derive
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
@@ -557,16 +557,14 @@ class SelectionRules(Rules):
         return read(Drawn, mechanism, block=found, drops=drops, kept=data.kept)
 
     def privacy(self, case: PlanUnderCheck) -> Drawn | Listed:
-        drawn, lines = self.read(case.frame, case.mechanism), list[Line]()
+        drawn = self.read(case.frame, case.mechanism)
         block = drawn.block
         each = f", for each of {block.groups} groups" if block.by else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
         allowed = not block.families or drawn.family in block.families
         case.says("law", allowed, f"{drawn.family}: {drawn.words}")
-        for one in read_guarantees(case.guarantees, case.frame):
-            lines.append(promised(drawn, one))
-            _says(case, drawn, one, verdict(drawn.term, lines[-1]).holds)
-        case.promised = drawn.term, lines
+        guarantees = read_guarantees(case.guarantees, case.frame)
+        judge_promises(case, drawn.term, [_promise(drawn, one) for one in guarantees])
         return drawn
 
     def judge(self, case: PlanUnderCheck) -> Drawn | Listed:
@@ -605,30 +603,20 @@ class SelectionRules(Rules):
         return {"epsilon": epsilon_of_unit(executed, unit), "delta": ZERO}
 
 
-def _says(case: PlanUnderCheck, drawn: Drawn | Listed, one: Guarantee, holds: bool) -> None:
-    (unit,), name = one.obligation.units, one.obligation.measure.name
-    epsilon, said = epsilon_of_unit(drawn, unit), one.achieved.get("epsilon", Fraction(-1))
-    text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"
-    tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
-    case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
-
-
-def promised(drawn: Drawn | Listed, one: Guarantee) -> Line:
+def _promise(drawn: Drawn | Listed, one: Guarantee) -> Promise:
     """What a line promises; a range of log ratios says more of a Rényi divergence than the epsilon that is stated."""
-    asked, measure = one.obligation, one.obligation.measure
-    fits = set(one.achieved) == {"epsilon"} and one.because == (NOTE,) and measure.of.of_laws and not measure.each
-    (unit,), condition = asked.units, measure.of.condition(one.asked)
-    ranged = isinstance(drawn, Drawn) and isinstance(condition, Renyi)
+    (unit,), measure = one.obligation.units, one.obligation.measure
+    if measure.each or not measure.of.of_laws:
+        raise Refused(f"{measure.name} is asked for, which a selection is not judged by")
+    ranged = isinstance(drawn, Drawn) and isinstance(measure.of.condition(one.asked), Renyi)
     question = Question(drawn.change(unit), one.asked, one.achieved)
-    return Line(asked.line, drawn.term.outputs, measure.of, (question,), fits, by_loss=ranged)
+    words = f"{measure.name}: no chance changes by more than e^{{:.8g}} ({NOTE})"
+    return Promise(one, (question,), (NOTE,), words, by_loss=ranged)
 
 
 def epsilon_of_unit(drawn: Drawn | Listed, unit: Unit) -> Fraction:
     """The logarithm of the largest ratio of chances beside what one unit changes; refused where it has no limit."""
-    found = epsilon_of(drawn.term, drawn.change(unit))
-    if found is None:
-        raise Refused("some answer is possible on one side of a line alone")
-    return found
+    return derive(drawn.term, drawn.term.outputs, drawn.change(unit)).loss.figure("epsilon")
 
 
 def keeps(drawn: Drawn | Listed, line: Obligation) -> bool:
@@ -644,7 +632,3 @@ def units_of(block: Selected) -> str:
     if block.cost.form == "distance":
         return f"{'squared ' * (block.cost.power == 2)}units of {block.column}"
     return "records" if block.cost.form == "ranks" else "units of the loss expression"
-
-
-def _figures(asked: dict[str, Fraction]) -> str:
-    return ", ".join(f"{key} {float(value):.8g}" for key, value in asked.items())

@@ -40,6 +40,7 @@ from privspec.kernel.worth import OPTIMAL_GAP, near
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
+OTHERWISE = "names a different composition from the one it rests on"
 AMONG = "all splits of what parts share, with independent noise, pure parts counted as randomised response"
 APART = "all splits of what parts share, with independent noise, in which every part by itself keeps to the lines"
 """What bounds are about: of plans that keep to lines counted so, and of those that do so by their own laws alone."""
@@ -133,6 +134,8 @@ class SystemRules(Rules):
     def judge(self, case: PlanUnderCheck) -> Composite:
         """Every part, then what they spend together of each line, then the sum of their losses."""
         executed, parts = self._promises(case, worth=True)
+        for one in read_guarantees(case.guarantees, case.frame, executed.choices):
+            _judge_composition(case, one, parts)
         try:
             least, among = (None, "") if case.claims.value == {} else _least(case, parts)
         except Refused as reason:
@@ -154,12 +157,18 @@ class SystemRules(Rules):
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
         if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
-        _conditions(case, cases, system)
+        if any(part.only_if is not None for part in system.parts):
+            _conditions(case, cases, system)
         whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, executed.choices)
         lines = [_together(one, parts) for one in guarantees]
         case.promised = whole, lines
         for one, line in zip(guarantees, lines, strict=True):
-            _says(case, one, parts, verdict(whole, line).holds)
+            if one.because not in ((NOTE,), (EXACT,)):
+                raise case.guarantees.wrong(OTHERWISE)
+            sharing = _sharing(one.number, parts)
+            spent = [_share_words(own.measure, own.measure.figures({}), times) for own, times in sharing]
+            words = f"line {one.obligation.line}: {' and '.join(spent)}"
+            case.says("privacy", verdict(whole, line).holds, words, one.number)
         return executed, parts
 
     def parts(self, case: PlanUnderCheck, executed: Composite, *, worth: bool = True) -> list[Judged]:
@@ -197,7 +206,7 @@ class SystemRules(Rules):
 
     def case_of(self, case: PlanUnderCheck, part: PartOfSystem, plan: JsonNode) -> PlanUnderCheck:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
-        lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
+        lines, whole = case.frame.obligations, dict(part.problem.entries())
         asked = read_frame(part.problem).obligations
         if (part.times > 1 or part.only_if is not None) and "fairness" in dict(plan.entries()):
             raise plan.wrong("states fairness of a part that is not drawn just once")
@@ -207,14 +216,10 @@ class SystemRules(Rules):
             raise part.problem.wrong("is under a line that the system does not have")
         if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
             raise part.problem.wrong("has lines in a different measure from the system")
-        entries = dict(plan.entries())
-        shares = entries.pop("shares", JsonNode(None, f"{plan.place}.shares")).items(len(asked))
-        written = JsonNode(whole["obligations"], "obligations").items(len(asked))
-        measured = [
-            {key: item.value for key, item in one.entries()} | {"measure": share.value}
-            for one, share in zip(written, shares, strict=True)
-        ]
-        problem, body = whole | {"obligations": measured}, {key: item.value for key, item in entries.items()}
+        shares = dict(plan.entries()).get("shares", JsonNode(None, f"{plan.place}.shares")).items(len(asked))
+        pairs = zip(whole["obligations"].items(), shares, strict=True)
+        measured = [one.without("measure") | {"measure": share.value} for one, share in pairs]
+        problem, body = part.problem.without("obligations") | {"obligations": measured}, plan.without("shares")
         given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem}
         if set(body) & set(given):
             raise plan.wrong("repeats what the system says")
@@ -346,21 +351,22 @@ def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
     return [(case.frame.obligations[part.lines.index(number)], part.times) for case, part in own]
 
 
-def _says(case: PlanUnderCheck, guarantee: Guarantee, parts: list[Judged], holds: bool) -> None:
-    """A line, in words: what each part spends of it, and why it holds of all."""
-    asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
-    sharing = _sharing(number, parts)
-    several = sum(times for _, times in sharing) > 1
-    because: tuple[str, ...] = (NOTE,)
-    words = " and ".join(_share_words(one.measure, one.measure.figures({}), times) for one, times in sharing)
-    if several:
-        together = composed(asked, number, parts, reached)
-        because = together.because(reached)
-        words += " together" + (f", delta {float(together.delta):.9g}" if "delta" in guarantee.asked else "")
-        words += ", by their own laws: exact" if because == (EXACT,) else ": an upper bound"
+def _judge_composition(case: PlanUnderCheck, guarantee: Guarantee, parts: list[Judged]) -> None:
+    """How a line counts what several parts spend of it: exactly, by their own laws, or by an upper bound.
+
+    That it holds is shown by the theorem about all parts; only whether less could not be said is looked at here.
+    """
+    asked, number = guarantee.obligation, guarantee.number
+    several = sum(times for _, times in _sharing(number, parts)) > 1
+    together = composed(asked, number, parts, guarantee.achieved) if several else None
+    because = (NOTE,) if together is None else together.because(guarantee.achieved)
     if guarantee.because != because:
-        raise case.guarantees.wrong("names a different composition from the one it rests on")
-    case.says("privacy", holds, f"line {asked.line}: {words}", number)
+        raise case.guarantees.wrong(OTHERWISE)
+    if together is None:
+        return
+    delta = f", delta {float(together.delta):.9g}" if "delta" in guarantee.asked else ""
+    words = "by their own laws: exact" if because == (EXACT,) else "an upper bound"
+    case.says("composition", True, f"line {asked.line}: all parts together{delta}, {words}", number)
 
 
 def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:

@@ -5,17 +5,20 @@ The bound is the dual of a linear program, with a tree of boxes where scale and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from fractions import Fraction
 from math import ceil, floor, lcm
 
+from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Frame, Mechanism, Obligation, PlanUnderCheck, View
 from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, canonical, frozen, read
-from privspec.kernel.core.tables import Compared, judge, laws_compared
+from privspec.kernel.core.tables import Compared, judge, triples
 from privspec.kernel.divergences import Curved, HockeyStick
+from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import SharedBudget
+from privspec.kernel.rules import derive
 from privspec.kernel.tables_forms import Amount, ChosenLaw, Contrast, Rounds, Task, Variation
 from privspec.kernel.terms import Table
 from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines
@@ -84,6 +87,14 @@ def common_law(
 
 READERS = {"Row": lambda item: tuple(one.exact(0) for one in item.items())}
 Row = tuple[Fraction, ...]
+
+
+def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:
+    """The laws of what is seen of all rows that are compared, whatever their distance is."""
+    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques, asked.drawn)
+    (laws,) = derive(table, frozenset(outputs), change).loss.factors
+    assert isinstance(laws, FiniteLaws)
+    return laws
 
 
 class Tables(PriceableRules):

@@ -11,7 +11,8 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.kernel import judge
-from privspec.kernel.core.linear import COUNTED, Difference
+from privspec.kernel.changes import COUNTED
+from privspec.kernel.core.linear import Difference
 from privspec.plan import Plan
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import Linear

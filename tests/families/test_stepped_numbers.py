@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.core.linear import read_linear
+from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.worth.shifts import ADDITIVE, EVERY, SCOPE, shown
@@ -105,7 +105,7 @@ def test_laws_of_single_numbers_are_refused_where_a_unit_moves_two() -> None:
 def bound_of(text: str) -> tuple[float, str]:
     problem = solved_text(text)["problem"]
     frame = read_frame(JsonNode(problem, "problem"))
-    block = read_linear(JsonNode(problem["blocks"][0], "block"), frame)
+    block = read_linear(JsonNode(problem["blocks"][0], "block"), frame, Linear)
     found = shown(frame, block, JsonNode({"scope": SCOPE, "requirement": None}, "bound"))
     return float(found.at(frame.obligations)), found.among[0]
 

@@ -228,8 +228,9 @@ def release(rows: list[list[int]], noise: Law, of: list[list[int]] | None = None
     held = InputLayout("x", 0, n, "entries", (n,), F(0), F(1), None, (), None, None)
     outputs = tuple(Released(f"O{i}", i, i + 1, (1,), False) for i in range(len(rebuilt)))
     problem = Linear(
-        changed.pop("held", (held,)), outputs, fmpq_mat(rows), (F(0),) * len(rebuilt), (),
-        Measured(fmpq_mat(0, len(rebuilt), []), ()), False, "", (), (), None, (),
+        held=changed.pop("held", (held,)), released=outputs, differences=(), families=(), target=fmpq_mat(rows),
+        offset=(F(0),) * len(rebuilt), constants=(), errors=Measured(fmpq_mat(0, len(rebuilt), []), ()),
+        worst=False, loss="", accuracy=(), sites=None,
     )  # fmt: skip
     plain: dict[str, Any] = {
         "steps": (F(1, 4),), "strategy": fmpq_mat(rows), "noise": noise, "grid": F(1, 4),

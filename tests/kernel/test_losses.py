@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privspec.kernel.counted import _of_votes
+from privspec.kernel.counted import _of_laws
 from privspec.kernel.laws.voting import BY_NAME, Ballots
 from privspec.kernel.losses import CHANCES, GRID, PrivacyLoss, covers, delta_of, kept, pair_of, response
+from privspec.kernel.measures import PURE
+from privspec.kernel.promises import Line, Question
 from privspec.kernel.voting import Executed, RuleAt, Total, Vote
 
 ZERO = Fraction(0)
@@ -211,8 +213,10 @@ def test_votes_count_by_electorates_in_which_all_others_agree(
         "vote", "voter", "seat", voters, False, ballots, None, Total((), ZERO), "", (), None, ()
     )  # fmt: skip
     unit = SimpleNamespace(adding=False, kind="party", count=1)
-    case: Any = SimpleNamespace(frame=SimpleNamespace(obligations=[SimpleNamespace(units=[unit])]))
-    found = _of_votes(case, Executed(vote, family, {}, **amount), 0, {})
+    executed, obligation = Executed(vote, family, {}, **amount), SimpleNamespace(units=[unit])
+    question = Question(vote.change(cast("Any", obligation)), {}, {})
+    line = Line(1, executed.term.outputs, PURE, (question,))
+    found = _of_laws(cast("Any", SimpleNamespace(promised=(executed.term, [line]))), executed, 0, {})
     assert found is not None
     assert found.own
     every = [one for one in product(range(voters), repeat=len(alternatives)) if sum(one) == voters - 1]

@@ -930,15 +930,16 @@ def test_a_theorem_is_neither_made_nor_changed_elsewhere() -> None:
         Loss(mu_squared=F(-1))
 
 
-def test_theorems_about_other_terms_or_views_are_no_premises() -> None:
+def test_every_part_is_on_a_change_of_its_own_and_its_theorem_is_about_what_is_seen_of_it() -> None:
     one, other = noisy(fmpq_mat([[1]]), Gaussian(F(1))), noisy(fmpq_mat([[5]]), Gaussian(F(1)))
+    other = replace(other, shows=tuple((f"b{name}", shown) for name, shown in other.shows))
     change = Units((((Piece((0,), "box", F(1)),), 1),), 1)
-    little = derive(one, frozenset({"a0"}), change)
-    nothing = derive(one, frozenset(), change)
-    with pytest.raises(Refused):
-        independent(Independent((other,)), frozenset({"a0"}), (little,))
-    with pytest.raises(Refused):
-        independent(Independent((one,)), frozenset({"a0"}), (nothing,))
+    parts, names = Independent((one, other)), [*one.outputs, *other.outputs]
+    for changes in ((change,), (change, change, change)):
+        with pytest.raises(ValueError, match="zip"):
+            independent(parts, frozenset(names), changes)
+    seen = [frozenset(names[:k]) for k in range(3)]
+    assert [independent(parts, some, (change, change)).loss.mu_squared for some in seen] == [0, 1, 26]
 
 
 def test_what_changes_and_is_seen_is_never_still() -> None:

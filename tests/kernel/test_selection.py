@@ -164,7 +164,7 @@ def test_a_quantile_uses_all_of_its_epsilon():
     assert plan["mechanism"]["family"] == "permute_and_flip"
     assert log(largest_ratios(3, target, 9, None, float(base))["permute_and_flip"]) == pytest.approx(1, abs=1e-9)
     more = str(1 / (1 / base - Fraction(1, 2**40)))
-    refused(plan, [(("mechanism", "base"), more, "the plan states 1 ")])
+    refused(plan, [(("mechanism", "base"), more, "the plan states 1, ")])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

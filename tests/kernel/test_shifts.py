@@ -12,7 +12,7 @@ import pytest
 from privspec.solvers.stepped import solve, stairs
 
 from privspec.kernel import judge
-from privspec.kernel.core.linear import read_linear
+from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
@@ -385,7 +385,7 @@ def test_numbers_of_an_interval_are_not_judged_by_steps() -> None:
 def test_multipliers_and_the_closed_form_are_of_one_loss(loss: str) -> None:
     plan = plan_of("0.7", loss)
     frame = read_frame(JsonNode(plan["problem"], "problem"))
-    block = read_linear(JsonNode(plan["problem"]["blocks"][0], "block"), frame)
+    block = read_linear(JsonNode(plan["problem"]["blocks"][0], "block"), frame, Linear)
     found = float(shown(frame, block, JsonNode({"scope": SCOPE, "requirement": 0}, "bound")).at(frame.obligations))
     assert plan["loss"]["lower_bound"] <= found <= plan["loss"]["value"] * (1 + 1e-12)
     assert found == pytest.approx(plan["loss"]["value"], rel=3e-4)

@@ -177,7 +177,7 @@ def asked_of_noise(draw: st.DrawFn, outputs: int = 2, hidden: bool = True, forms
 def problem_of(text: str) -> tuple[Frame, Linear]:
     whole = write(elaborate(load_model(Source("spec.priv", text))))
     frame = read_frame(JsonNode(whole, "problem"))
-    return frame, read_linear(frame.blocks[0], frame)
+    return frame, read_linear(frame.blocks[0], frame, Linear)
 
 
 def shown_of_noise(frame: Frame, block: Linear, witness: Witness) -> float:

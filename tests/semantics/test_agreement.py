@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Part
+from privspec.kernel.changes import COUNTED
+from privspec.kernel.core.linear import Difference, Matrix, Part
 from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.core.tables import Compared

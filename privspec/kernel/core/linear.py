@@ -6,14 +6,14 @@ R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a gri
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import TypeVar, cast
 
 from flint import fmpq, fmpq_mat
 
-from privspec.kernel.changes import PERSON
+from privspec.kernel.changes import COUNTED, PERSON
 from privspec.kernel.core.problem import Data, Frame, Mechanism, Obligation, View, of_person, wrong_person
 from privspec.kernel.core.reading import (
     ENTRIES,
@@ -34,8 +34,6 @@ from privspec.kernel.rows import Rows, intervals, matrix_of
 
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
-COUNTED = ("cell", "swap", *PERSON)
-"""Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
 
 Matrix = fmpq_mat
 
@@ -91,20 +89,22 @@ def read_matrix(item: JsonNode, *shape: int) -> Matrix:
     rows, columns = shape or item.extents(2)
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
-    if not isinstance(item.value, dict) or "form" not in item.value:
-        whole = item.array(rows, columns)
-    else:
-        places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
-        at, flat = wholes(places), [0] * (rows * columns)
-        if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
-            raise places.wrong("are not places in order")
-        found = values.array(len(at))
-        for place, value in zip(at, found.entries, strict=True):
-            flat[place] = value
-        whole = Grid((rows, columns), found.unit, tuple(flat))
+    whole = _sparse(item, rows, columns) if "form" in dict(item.entries()) else item.array(rows, columns)
     if rows * columns * whole.unit.denominator.bit_length() > BITS * ENTRIES:
         raise item.wrong("has a unit that is too fine for its size")
     return matrix_of(whole)
+
+
+def _sparse(item: JsonNode, rows: int, columns: int) -> Grid:
+    """The entries of a matrix that is 0 but at some places."""
+    places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
+    at, flat = wholes(places), [0] * (rows * columns)
+    if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
+        raise places.wrong("are not places in order")
+    found = values.array(len(at))
+    for place, value in zip(at, found.entries, strict=True):
+        flat[place] = value
+    return Grid((rows, columns), found.unit, tuple(flat))
 
 
 @frozen
@@ -271,31 +271,19 @@ class Measured:
 
 
 @frozen
-class Linear:
-    """The block of a problem: see `privspec.problem.linear`.
+class LinearLayout:
+    """What privacy rests on of a block: who holds which coordinates, what is released, and what neighbours differ in.
 
-    `vectors`: a coordinate, an answer, an error stands for so many numbers, on each of which all maps act alike; an
-    error's weight is that of the mean of its squares. `biased`: averages may be off, and the loss is that
-    at the worst data, or on average over the `law` of each input.
+    `vectors`: a coordinate, an answer, an error stands for so many numbers, on each of which all maps act alike.
     """
 
     FORM = "linear"
 
     held: tuple[InputLayout, ...]
     released: tuple[Released, ...]
-    target: Rows
-    offset: Numbers
-    constants: tuple[Given, ...]
-    errors: Measured
-    worst: bool
-    loss: str
-    accuracy: tuple[Limit, ...]
     differences: tuple[tuple[Difference, ...], ...]
-    sites: tuple[Site, ...] | None
     families: tuple[str, ...]
-    vectors: Positive | None = None
-    biased: bool | None = None
-    law: tuple[InputLaw, ...] | None = None
+    vectors: Positive | None = field(default=None, kw_only=True)
     places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -311,30 +299,19 @@ class Linear:
                 raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
-        measured = [self.errors, *(errors for errors, *_ in self.accuracy)]
-        terms = {len(one.weights) if one.rows is None else one.rows.ncols() for one in measured}
-        maps = [(self.target, self.inputs), *((one, prod(shape)) for _, shape, one in self.constants)]
-        maps += [(one, len(copies) * (min(copies, default=1) > 0)) for _, one, copies in self.sites or ()]
-        fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
-        if not fits or len(self.offset) != self.size or terms != {self.size}:
-            raise Refused("has arrays that are not of the size of its inputs and outputs")
-        shaped = [(one, (one.stop - one.start) * (self.vectors or 1)) for one in self.released]
-        if self.law is not None and (not self.biased or len(self.law) != len(self.held)):
-            raise Refused("has a law of the data that nothing is about, or not one of each input")
-        if any(prod(one.shape) != size for one, size in shaped) or (self.vectors and self._tells_apart(self.vectors)):
-            raise Refused("is of a shape that does not fit, or tells the numbers of its vectors apart")
+        if self.vectors is not None and self._tells_apart(self.vectors):
+            raise Refused(NO_VECTORS)
 
     def _tells_apart(self, dimension: int) -> bool:
-        """Whether anything is not about vectors of so many numbers, or not the same for all numbers of one."""
-        if any(prod(one.shape) != (one.stop - one.start) * dimension for one in self.held):
-            return True
-        if any(one.units is not None or one.ball is None for one in self.held):
-            return True
-        if any(one.ball and (one.ball.dimension, one.ball.norm) != (dimension, 2) for one in self.held):
-            return True
-        more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
+        """Whether an input or an output is not made of vectors of so many numbers."""
+        for one in self.held:
+            ball = None if one.units else one.ball
+            if ball is None or (ball.dimension, ball.norm) != (dimension, 2):
+                return True
+            if prod(one.shape) != (one.stop - one.start) * dimension:
+                return True
         shapes = [one.shape for one in self.held] + [one.shape for one in self.released]
-        return dimension == 1 or any(more) or any(shape[-1:] != (dimension,) for shape in shapes)
+        return dimension == 1 or any(shape[-1:] != (dimension,) for shape in shapes)
 
     @property
     def size(self) -> int:
@@ -363,8 +340,7 @@ class Linear:
         held = [(one, data) for one, data in zip(self.held, frame.data, strict=True) if one.name in line.wrt]
         for one in some:
             shapes = {(part.start, part.stop): part.shape for part in one.parts}
-            known = [(own, data.rule, shapes.get((own.start, own.stop), "")) for own, data in held]
-            moved = [(own, rule, shape) for own, rule, shape in known if shape]
+            moved = [(own, data.rule, shape) for own, data in held if (shape := shapes.get((own.start, own.stop)))]
             if not moved or len(moved) != len(one.parts) or any(s in COUNTED and not own.cells for own, _, s in moved):
                 raise item.wrong("does not change inputs of its line, each of them as a whole")
             if self.vectors and any((part.shape, part.dimension) != ("l2", 1) for part in one.parts):
@@ -388,6 +364,45 @@ class Linear:
         by_person = of_person(kept, adding=line.units[0].adding)
         if some != tuple(Difference(tuple(Part(*part) for part in parts), 1) for parts in by_person):
             raise item.wrong("is not what a person of whom so many records are kept can change")
+
+
+NO_VECTORS = "is of a shape that does not fit, or tells the numbers of its vectors apart"
+
+
+@frozen
+class Linear(LinearLayout):
+    """The block of a problem: see `privspec.problem.linear`.
+
+    Of vectors the weight of an error is that of the mean of its squares. `biased`: averages may be off, and the loss is
+    that at the worst data, or on average over the `law` of each input.
+    """
+
+    target: Rows
+    offset: Numbers
+    constants: tuple[Given, ...]
+    errors: Measured
+    worst: bool
+    loss: str
+    accuracy: tuple[Limit, ...]
+    sites: tuple[Site, ...] | None
+    biased: bool | None = None
+    law: tuple[InputLaw, ...] | None = None
+
+    def __post_init__(self) -> None:
+        LinearLayout.__post_init__(self)
+        measured = [self.errors, *(errors for errors, *_ in self.accuracy)]
+        terms = {len(one.weights) if one.rows is None else one.rows.ncols() for one in measured}
+        maps = [(self.target, self.inputs), *((one, prod(shape)) for _, shape, one in self.constants)]
+        maps += [(one, len(copies) * (min(copies, default=1) > 0)) for _, one, copies in self.sites or ()]
+        fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
+        if not fits or len(self.offset) != self.size or terms != {self.size}:
+            raise Refused("has arrays that are not of the size of its inputs and outputs")
+        if self.law is not None and (not self.biased or len(self.law) != len(self.held)):
+            raise Refused("has a law of the data that nothing is about, or not one of each input")
+        more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
+        sizes = [(prod(one.shape), (one.stop - one.start) * (self.vectors or 1)) for one in self.released]
+        if any(size != whole for size, whole in sizes) or (self.vectors and any(more)):
+            raise Refused(NO_VECTORS)
 
 
 def first_cells(columns: tuple[Column, ...]) -> Wholes:
@@ -418,9 +433,16 @@ READERS = {
 WORDS = {"InputLayout.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2", *COUNTED)}
 
 
-def read_linear(item: JsonNode, frame: Frame) -> Linear:
-    """The block of a problem: its inputs are those of the frame, and every line moves those that it names."""
-    found, lines = read(Linear, item), frame.obligations
+Block = TypeVar("Block", bound=LinearLayout)
+
+
+def read_linear(item: JsonNode, frame: Frame, kind: type[Block]) -> Block:
+    """The block of a problem: its inputs are those of the frame, and every line moves those that it names.
+
+    Args: kind, `Linear`; or its layout, and what the answers are worth is not read.
+    """
+    later = {one.name for one in fields(Linear)} - {one.name for one in fields(kind)}
+    found, lines = read(kind, JsonNode(item.without(*later), item.place)), frame.obligations
     if [one.name for one in found.held] != [one.name for one in frame.data]:
         raise item.wrong("does not have the inputs of its problem")
     if len(found.differences) != len(lines):
@@ -465,9 +487,6 @@ class Release(Mechanism):
             raise Refused("has matrices of other inputs, answers or outputs")
         if min(self.grid, self.output_grid) <= 0 or rows < 1 or len(self.steps) != len(problem.held):
             raise Refused("has a grid that is not positive, or not one for each input, or no answers")
-        free = problem.biased and not (problem.accuracy or problem.vectors)
-        if self.shift is not None and (not free or len(self.shift) != problem.size):
-            raise Refused("has a shift of answers that must be right on average, or within limits, or of others")
         for step, held in zip(self.steps, problem.held, strict=True):
             # both ends of an interval lie on the grid of an input; counts are whole
             counted = held.cells and not any(one.shared for one in held.columns)
@@ -480,33 +499,33 @@ class Release(Mechanism):
         return Fraction(self.parties, self.noise.honest or self.parties)
 
 
-def read_release(frame: Frame, mechanism: JsonNode) -> Release:
-    """What is executed, of a family that the problem allows; where noise enters is read with what it is worth."""
+def read_release(frame: Frame, mechanism: JsonNode, kind: type[LinearLayout] = Linear) -> Release:
+    """What is executed, of a family that the problem allows; where noise enters is read with what it is worth.
+
+    Args: kind, what of the problem is read: to judge privacy alone its layout will do.
+    """
     family, _, item, *_ = mechanism.fields("family", "sites", "executed", optional=("output_covariance", "pulled"))
-    problem, trust = read_linear(frame.blocks[0], frame), frame.trust.means
-    law, owner = law_of(family, shared=trust.shared), owners(frame, problem) if trust.alone else []
+    problem, trust = read_linear(frame.blocks[0], frame, kind), frame.trust.means
+    law, allowed = law_of(family, shared=trust.shared), set(problem.families)
     parties, honest = coalition(frame, problem) if law.in_shares else (1, 1)
-    if problem.families and not set(law.words) & set(problem.families):
+    if allowed and not allowed & set(law.words):
         raise family.wrong("is not a family of noise that the problem allows")
-    if (law.joint and sum(n for _, n in set(owner)) > 1) or (problem.vectors and (trust.alone or not law.spherical)):
-        raise family.wrong("is not a mechanism for this trust, or for vectors whose numbers are treated alike")
+    if problem.vectors and (trust.alone or not law.spherical):
+        raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
     found = read(Release, item, problem=problem, parties=parties)
-    noise: Any = found.noise
-    asked, rows = set(law.words) & set(problem.families), found.strategy.nrows()
+    asked, stated = allowed & set(law.words), found.noise
     given = {"honest": honest, "whole": bool(asked) and asked <= set(law.in_steps)}
-    stated = read(law, noise, **{name: given[name] for name in law.GIVEN})
-    if stated.answers not in (None, rows):
-        raise noise.wrong(f"is of {stated.answers} answers in place of {rows}")
+    noise = read(law, cast("JsonNode", stated), **{name: given[name] for name in law.GIVEN})
     if found.round_outputs and (found.of_inputs or trust.public or not law.spherical):
         raise item.wrong("rounds outputs, which is for Gaussian noise on outputs at a curator")
-    sent = senders(owner, found.strategy.tolist()) if trust.alone else [1] * rows
-    return replace(found, noise=stated, senders=tuple(sent))
+    sent = _senders(frame, found, law) if trust.alone else (1,) * found.strategy.nrows()
+    return replace(found, noise=noise, senders=sent)
 
 
 # --- who holds what, and adds which noise ---------------------------------------------------------------------------
 
 
-def coalition(frame: Frame, problem: Linear) -> tuple[int, int]:
+def coalition(frame: Frame, problem: LinearLayout) -> tuple[int, int]:
     """How many parties of a secure sum add shares, and how many of these no coalition knows.
 
     In a secure sum every party adds its own share, and a coalition knows those of its members. All see the sum
@@ -537,7 +556,7 @@ Owner = tuple[str, int]
 """A party; or a class of those who count alike, and how many they are."""
 
 
-def owners(frame: Frame, problem: Linear) -> list[Owner]:
+def owners(frame: Frame, problem: LinearLayout) -> list[Owner]:
     """Who holds each coordinate of the matrices: a member of an index set, or else a party of one number.
 
     A coordinate of a class is held by each of its parties: what it sends is told for one of them. An input of which a
@@ -561,6 +580,14 @@ def owners(frame: Frame, problem: Linear) -> list[Owner]:
     if any(len(kinds) > 1 for kinds in sets.values()):
         raise Refused("has parties who are of a class in one input, and told apart in another")
     return found
+
+
+def _senders(frame: Frame, release: Release, law: type[Law]) -> Wholes:
+    """How many parties send each answer, where nobody is trusted."""
+    owner = owners(frame, release.problem)
+    if law.joint and sum(n for _, n in set(owner)) > 1:
+        raise Refused("is not a mechanism for this trust")
+    return tuple(senders(owner, release.strategy.tolist()))
 
 
 def senders(owner: list[Owner], rows: list[list[fmpq]]) -> list[int]:

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from flint import fmpq_mat
 
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import COUNTED, Units
 from privspec.kernel.core.linear import (
-    COUNTED,
     Difference,
     InputLayout,
-    Linear,
+    LinearLayout,
     Matrix,
     Release,
     check_one,
@@ -28,17 +27,18 @@ from privspec.kernel.core.problem import (
     Frame,
     Guarantee,
     PlanUnderCheck,
+    Rules,
     View,
     in_turn,
     notes_of,
     read_guarantees,
 )
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.losses import Loss
 from privspec.kernel.moves import judge_asserted, units_by_measure, units_of
 from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.rules import Hint, derive, view_of
-from privspec.kernel.strategies.dense import Dense, Lattice, Shared
+from privspec.kernel.strategies.dense import Dense, Lattice, Scaling, Shared
 from privspec.kernel.terms import Noise, Reports, Shares
 
 Executed = Noise | Reports | Shares
@@ -73,7 +73,7 @@ def lattice_of(release: Release) -> Lattice:
     return Lattice(release.grid, tuple(points), shared_among(block, spread) if spread else {})
 
 
-def shared_among(block: Linear, tables: list[InputLayout]) -> Shared:
+def shared_among(block: LinearLayout, tables: list[InputLayout]) -> Shared:
     """The cells of tables of which records stand on a grid of shares."""
     found: Shared = {}
     for held in tables:
@@ -92,37 +92,52 @@ def change_of(release: Release, difference: Difference) -> Units:
     change = units_of(difference, block.places)
     if max(release.senders) > 1:
         check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
-    multiples = list[tuple[Fraction, ...]]()
-    for held, step in zip(block.held, release.steps, strict=True):
+    return change if release.noise.normal else replace(change, multiples=_multiples(release, difference))
+
+
+def _multiples(release: Release, difference: Difference) -> tuple[tuple[Fraction, ...], ...]:
+    """What a number in each coordinate moves by sums of whole multiples of: a step of its grid, or all that it may."""
+    found = list[tuple[Fraction, ...]]()
+    for held, step in zip(release.problem.held, release.steps, strict=True):
         own = [part for part in difference.parts if held.start <= part.start < held.stop]
         moved = {step * held.width} | {p.amount + abs(p.middle or ZERO) for p in own if p.shape not in COUNTED}
-        multiples += [tuple(moved)] * len(block.places[held.start][1].numbers)
-    return replace(change, multiples=tuple(multiples))
+        found += [tuple(moved)] * len(release.problem.places[held.start][1].numbers)
+    return tuple(found)
 
 
-def inverse_of(release: Release, outputs: tuple[str, ...], witness: JsonNode) -> Matrix | None:
-    """What a plan says is near an inverse root of the mixture that outputs are."""
-    inverse, _ = witness.fields("inverse", "scaling")
-    size = len(release.problem.rows_of(outputs))
-    return None if inverse.absent else read_matrix(inverse, size, size)
+@frozen
+class Witness:
+    """What helps to show what a line says, and is not believed.
+
+    `inverse`: of the covariance of the mixture that is seen, near an inverse root; `scaling`: of each difference for
+    each unit that changes the numbers by which its pieces are scaled.
+    """
+
+    inverse: Matrix | None
+    scaling: tuple[UnitScalings | None, ...] | None
+
+    def hints(self, count: int) -> list[Hint]:
+        """What helps with each of so many differences."""
+        listed = (None,) * count if self.scaling is None else self.scaling
+        if len(listed) != count:
+            raise Refused(f"has {len(listed)} scalings in place of {count}")
+        return [Hint(self.inverse, None if one is None else list(one)) for one in listed]
 
 
-def hints(release: Release, outputs: tuple[str, ...], count: int, witness: JsonNode) -> list[Hint]:
-    """What a plan gives to help with each of so many differences; no witness is believed."""
-    mixture, (_, scaling) = inverse_of(release, outputs, witness), witness.fields("inverse", "scaling")
-    listed = [scaling] * count if scaling.absent else scaling.items(count)
-    return [Hint(mixture, None if one.absent else [_scaling(own) for own in one.items()]) for one in listed]
-
-
-def _scaling(item: JsonNode) -> list[Fraction] | None:
-    return None if item.absent else [one.exact(0) for one in item.items()]
+UnitScalings = tuple[Scaling, ...]
+READERS = {
+    "Matrix": read_matrix,
+    "UnitScalings": lambda item: tuple(
+        None if one.absent else [v.exact(0) for v in one.items()] for one in item.items()
+    ),
+}
 
 
 def losses(
     release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
 ) -> list[Loss]:
     """What whoever sees some outputs learns at most of each difference."""
-    term, helped = term_of(release, frame), hints(release, outputs, len(differences), witness)
+    term, helped = term_of(release, frame), read(Witness, witness).hints(len(differences))
     pairs = zip(differences, helped, strict=True)
     return [derive(term, frozenset(outputs), change_of(release, one), hint).loss for one, hint in pairs]
 
@@ -130,17 +145,16 @@ def losses(
 # --- what a plan states of it ------------------------------------------------------------------------------------
 
 
-def questions_of(release: Release, guarantee: Guarantee, witness: JsonNode) -> list[Question]:
+def questions_of(release: Release, guarantee: Guarantee, witness: Witness) -> list[Question]:
     """What a line asks of each difference."""
-    asked = guarantee.obligation
+    measure = guarantee.obligation.measure
     differences = release.problem.differences[guarantee.number]
-    helped = hints(release, asked.seen, len(differences), witness)
     found = list[Question]()
-    for difference, hint in zip(differences, helped, strict=True):
+    for difference, hint in zip(differences, witness.hints(len(differences)), strict=True):
         change = change_of(release, difference)
-        if asked.measure.each:
+        if measure.each:
             place = release.problem.places[difference.parts[0].start]
-            found += _by_measure(guarantee, units_by_measure(change, place, list(map(_kind, asked.measure.each))), hint)
+            found += _by_measure(guarantee, units_by_measure(change, place, list(map(_kind, measure.each))), hint)
         else:
             found.append(Question(change, guarantee.asked, guarantee.achieved, hint))
     return found
@@ -156,43 +170,37 @@ def _kind(measure: AskedMeasure) -> str:
     return f"{measure.name} {measure.amounts}"
 
 
-def read_promises(case: PlanUnderCheck) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
-    """What is executed, as it was read and as a term; each guarantee with what it promises."""
+def judge_privacy(case: PlanUnderCheck, release: Release) -> Release:
+    """Every guarantee, from what is executed; the mechanism as it was read."""
     views, _ = case.claims.fields("views", "bound")
-    release = read_release(case.frame, case.mechanism)
-    guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.figures, list[Line]()
-    notes = *release.noise.notes, "post-processing"
-    for guarantee, witness in zip(guarantees, views.items(len(guarantees)), strict=True):
-        asked = guarantee.obligation
-        if guarantee.because != (*notes, *notes_of([(unit.kind, unit.count) for unit in asked.units])):
-            raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        # parties have amounts of their own, of one figure
-        given = keys[:1] if asked.measure.each else keys
-        if set(guarantee.achieved) != set(given):
-            raise Refused(f"the plan does not give {' and '.join(given)} alone for line {asked.line}")
-        questions = tuple(questions_of(release, guarantee, witness))
-        measure = asked.measure.of
-        found.append(Line(asked.line, frozenset(asked.seen), measure, questions, fits=measure.of_laws))
+    guarantees, term = read_guarantees(case.guarantees, case.frame), term_of(release, case.frame)
     if any(data.asserted is not None for data in case.frame.data):
         judge_asserted(case, release)
-    return release, term_of(release, case.frame), list(zip(guarantees, found, strict=True))
-
-
-def judge(case: PlanUnderCheck) -> Release:
-    """Every guarantee, from what is executed; the mechanism as it was read."""
-    release, term, promises = read_promises(case)
-    case.promised = term, [line for _, line in promises]
-    noise, views = term if isinstance(term, Noise) else None, case.claims.fields("views", "bound")[0]
-    for (guarantee, line), witness in zip(promises, views.items(), strict=True):
-        asked, answers = guarantee.obligation, sum(release.senders)
-        mixed = "" if witness.fields("inverse", "scaling")[0].absent else ", mixed"
-        seen = answers if noise is None else len(noise.used(line.seen))
-        text = case.frame.trust.shown(seen=seen, answers=answers, mixed=mixed)
+    noise, answers, lines = term if isinstance(term, Noise) else None, sum(release.senders), list[Line]()
+    for guarantee, item in zip(guarantees, views.items(len(guarantees)), strict=True):
+        asked, witness = guarantee.obligation, read(Witness, item)
+        _check_stated(case, release, guarantee)
+        questions, seen = tuple(questions_of(release, guarantee, witness)), frozenset(asked.seen)
+        lines.append(Line(asked.line, seen, asked.measure.of, questions, fits=asked.measure.of.of_laws))
+        known = answers if noise is None else len(noise.used(seen))
+        text = case.frame.trust.shown(seen=known, answers=answers, mixed="" if witness.inverse is None else ", mixed")
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {text}", guarantee.number)
-        found = verdict(term, line)
+        found = verdict(term, lines[-1])
         words = _by_party(guarantee, found) if asked.measure.each else _of_all(guarantee, found)
         case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {words}", guarantee.number)
+    case.promised = term, lines
     return release
+
+
+def _check_stated(case: PlanUnderCheck, release: Release, guarantee: Guarantee) -> None:
+    """A guarantee rests on the notes of its noise, and gives its figures; parties with their own have one figure."""
+    asked, figures = guarantee.obligation, release.noise.figures
+    notes = notes_of([(unit.kind, unit.count) for unit in asked.units])
+    if guarantee.because != (*release.noise.notes, "post-processing", *notes):
+        raise case.guarantees.wrong("rests on notes that do not fit the noise")
+    given = figures[:1] if asked.measure.each else figures
+    if set(guarantee.achieved) != set(given):
+        raise Refused(f"the plan does not give {' and '.join(given)} alone for line {asked.line}")
 
 
 def _of_all(guarantee: Guarantee, found: Verdict) -> str:
@@ -218,14 +226,6 @@ def _by_party(guarantee: Guarantee, found: Verdict) -> str:
 # --- what no line is about ---------------------------------------------------------------------------------------
 
 
-def let_through(
-    case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
-) -> Bound:
-    """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
-    found = _of_view(case, release, view, outputs, witness)
-    return None if found is None else found.largest(release.noise.exposed)
-
-
 def _of_view(
     case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
 ) -> Verdict | None:
@@ -236,31 +236,45 @@ def _of_view(
     return Verdict(True, 0, tuple(losses(release, case.frame, outputs, differences, witness)))
 
 
-def let_through_together(
-    case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
-) -> Bound:
-    """The same of several units at once: lengths add up in answers that several move, and squares in others."""
-    found = [(one, _of_view(case, release, one, outputs, witness)) for one in view.each()]
-    alone = [None if own is None else own.largest(release.noise.exposed) for _, own in found]
-    if None in alone or not release.noise.normal:
-        return in_turn(alone)
-    known, answers = list[tuple[set[int], Fraction]](), _answers(case, release, outputs, witness).tolist()
-    moved = [(one, max((loss.mu_squared for loss in own.losses), default=ZERO)) for one, own in found if own]
-    for one, square in moved:
-        places = [release.problem.places[held.start] for held in release.problem.held if held.name in one.wrt]
-        at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
-        rows = {r for r, row in enumerate(answers) if any(row[i] for i in at)}
-        length = sqrt_up(square)
-        for others, more in [pair for pair in known if pair[0] & rows]:
-            known.remove((others, more))
-            rows, length = rows | others, length + more
-        known.append((rows, length))
-    return {"mu": sqrt_up(sum((length**2 for _, length in known), ZERO), 100)}
-
-
 def _answers(case: PlanUnderCheck, release: Release, outputs: tuple[str, ...], witness: JsonNode) -> Matrix:
     """How what is seen of some outputs moves."""
     term = term_of(release, case.frame)
     if not isinstance(term, Noise):
         return term.term.strategy.matrix
-    return view_of(term, frozenset(outputs), inverse_of(release, outputs, witness)).seen.matrix
+    return view_of(term, frozenset(outputs), read(Witness, witness).inverse).seen.matrix
+
+
+class LinearPrivacy(Rules):
+    """Answers that are linear in the data, with additive noise, whatever they are worth."""
+
+    def privacy(self, case: PlanUnderCheck) -> Release:
+        return judge_privacy(case, read_release(case.frame, case.mechanism, LinearLayout))
+
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
+        assert isinstance(executed, Release)
+        found = _of_view(case, executed, view, outputs, witness)
+        return None if found is None else found.largest(executed.noise.exposed)
+
+    def together(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
+        """Lengths of several units at once add up in answers that several move, and squares in others."""
+        assert isinstance(executed, Release)
+        found = [(one, _of_view(case, executed, one, outputs, witness)) for one in view.each()]
+        alone = [None if own is None else own.largest(executed.noise.exposed) for _, own in found]
+        if None in alone or not executed.noise.normal:
+            return in_turn(alone)
+        known, answers = list[tuple[set[int], Fraction]](), _answers(case, executed, outputs, witness).tolist()
+        moved = [(one, max((loss.mu_squared for loss in own.losses), default=ZERO)) for one, own in found if own]
+        for one, square in moved:
+            places = [executed.problem.places[held.start] for held in executed.problem.held if held.name in one.wrt]
+            at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
+            rows = {r for r, row in enumerate(answers) if any(row[i] for i in at)}
+            length = sqrt_up(square)
+            for others, more in [pair for pair in known if pair[0] & rows]:
+                known.remove((others, more))
+                rows, length = rows | others, length + more
+            known.append((rows, length))
+        return {"mu": sqrt_up(sum((length**2 for _, length in known), ZERO), 100)}

@@ -118,6 +118,10 @@ class JsonNode:
             raise self.wrong("is not an object")
         return [(str(key), JsonNode(value, f"{self.place}.{str(key)[:40]}")) for key, value in self.value.items()]
 
+    def without(self, *names: str) -> dict[str, object]:
+        """What an object says under all keys but some."""
+        return {key: item.value for key, item in self.entries() if key not in names}
+
     def form(self, *known: str, tag: str = "form") -> str:
         """The `form` of an object, or what stands under another tag: one of those that are known."""
         if not isinstance(self.value, dict) or self.value.get(tag) not in known:
@@ -206,22 +210,25 @@ class JsonNode:
         size, step = prod(shape), unit.exact()
         if size > ENTRIES or step <= 0:
             raise self.wrong("is too large, or has a unit that is not positive")
-        if not packed:
-            whole, most = body.value, 10**DIGITS
-            if isinstance(whole, list) and len(whole) == size and all(type(n) is int and abs(n) <= most for n in whole):
-                return Grid(shape, step, tuple(whole))
-            return Grid(shape, step, tuple(entry.integer(-most, most) for entry in body.items(size)))  # tells which
-        text = body.text()
+        return Grid(shape, step, body._unpacked(size, digest[0].text()) if packed else body._integers(size))
+
+    def _integers(self, size: int) -> Wholes:
+        whole, most = self.value, 10**DIGITS
+        if isinstance(whole, list) and len(whole) == size and all(type(n) is int and abs(n) <= most for n in whole):
+            return tuple(whole)
+        return tuple(entry.integer(-most, most) for entry in self.items(size))  # tells which
+
+    def _unpacked(self, size: int, digest: str) -> Wholes:
+        text = self.text()
         if len(text) != 4 * -(-8 * size // 3):
-            raise body.wrong("is not of the length that its shape says")
+            raise self.wrong("is not of the length that its shape says")
         try:
             raw = base64.b64decode(text, validate=True)
         except ValueError as error:
-            raise body.wrong("is no base64") from error
-        same = hashlib.sha256(raw).hexdigest() == digest[0].text() and base64.b64encode(raw).decode() == text
-        if len(raw) != 8 * size or not same:
-            raise body.wrong("is damaged, or not written in one way")
-        return Grid(shape, step, struct.unpack(f"<{size}q", raw))
+            raise self.wrong("is no base64") from error
+        if len(raw) != 8 * size or hashlib.sha256(raw).hexdigest() != digest or base64.b64encode(raw).decode() != text:
+            raise self.wrong("is damaged, or not written in one way")
+        return struct.unpack(f"<{size}q", raw)
 
 
 def wholes(item: JsonNode) -> Wholes:
@@ -263,8 +270,6 @@ def typed(kind: str, item: JsonNode, home: str) -> object:
     """A value of a type as an annotation of the module `home` names it."""
     if kind.endswith(" | None"):
         return None if item.absent else typed(kind[:-7], item, home)
-    if kind.startswith("list["):
-        return [typed(kind[5:-1], one, home) for one in item.items()]
     if kind.startswith("tuple["):
         return tuple(typed(kind[6:-6], one, home) for one in item.items())
     if kind.startswith("dict[str, "):
@@ -291,6 +296,7 @@ def read(kind: type[T], item: JsonNode, **given: object) -> T:
     """
     known = {*given, *getattr(kind, "GIVEN", ())}
     own = [one for one in fields(kind) if one.init and one.name not in known]  # type: ignore[arg-type]
+    own.sort(key=lambda one: one.default is not MISSING)
     names, form = [one.name for one in own if one.default is MISSING], getattr(kind, "FORM", "")
     tag = [getattr(kind, "TAG", "form")] * bool(form)
     parts = item.fields(*names, *tag, optional=tuple(one.name for one in own if one.name not in names))

@@ -5,16 +5,14 @@ Probabilities are whole numbers over one denominator.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from fractions import Fraction
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import BITS, sqrt_down
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, read_guarantees
 from privspec.kernel.core.reading import Grid, Refused, frozen
-from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import Line, Question, verdict
-from privspec.kernel.rules import PAIRS, derive
+from privspec.kernel.rules import PAIRS
 from privspec.kernel.terms import Table
 
 
@@ -74,14 +72,6 @@ def table_of(laws: Grid, output: str) -> Table:
     if whole.denominator > 1:
         raise Refused("has parts of chances that add up to one in no row: it is no law")
     return Table(tuple(map(tuple, laws.rows)), int(whole), ((output, tuple(range(laws.shape[1]))),))
-
-
-def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:
-    """The laws of what is seen of all rows that are compared, whatever their distance is."""
-    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques, asked.drawn)
-    (laws,) = derive(table, frozenset(outputs), change).loss.factors
-    assert isinstance(laws, FiniteLaws)
-    return laws
 
 
 def judge(

@@ -14,12 +14,10 @@ from math import ceil, gcd, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from privspec.kernel.changes import PERSON, Piece, Room, Units, boxed, freely
+from privspec.kernel.changes import COUNTED, PERSON, Piece, Room, Units, boxed, freely
 from privspec.kernel.core.numbers import ZERO, end, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
 
-COUNTED = ("cell", "swap", *PERSON)
-"""Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
 Matrix = fmpq_mat
 Gram = tuple[tuple[int, ...], ...]
 Move = dict[int, int]
@@ -37,6 +35,8 @@ LISTED = 4096
 """What a person may change is listed up to so many moves."""
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
+SINGLE = ("box", "l1", "cell")
+"""Shapes of which one answer, or one column, moves farthest."""
 FEW = 16
 """Rows for each column up to which all of them are compared."""
 
@@ -74,7 +74,7 @@ class Dense:
 
     def quadratic_sensitivity(self, change: Units, scaling: list[Scaling] | None = None) -> Fraction:
         """At least the largest squared length of the move of all answers."""
-        if change.crowded:
+        if change.apart is not None and change.crowded:
             return spread(self.matrix, change)
         units = change.grouped()
         nothing: list[Scaling] = [None] * len(units.units)
@@ -84,7 +84,8 @@ class Dense:
         self, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
     ) -> Fraction:
         """At least the largest sum over the answers of their move, in the scale of each, with what rounding adds."""
-        return largest_cost(self.matrix, scales, steps, change.grouped(), shared)
+        moved = change.grouped()
+        return largest(unit_costs(self.matrix, scales, steps, moved, shared), moved)
 
     def largest_of_parts(self, blocks: list[list[Answers]], change: Units) -> Fraction:
         """At least the sum over blocks of the largest over their parts of how far answers move, sizes in scales added.
@@ -158,13 +159,6 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
     return largest(list(map(sqrt_up, found)), change) ** 2
 
 
-def largest_cost(
-    answers: Matrix, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
-) -> Fraction:
-    """At least the largest cost over the differences, of as many units as change at once: see `unit_costs`."""
-    return largest(unit_costs(answers, scales, steps, change, shared), change)
-
-
 def unit_costs(
     answers: Matrix, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
 ) -> list[Fraction]:
@@ -216,36 +210,46 @@ def unit_costs(
 def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Scaling) -> Fraction:
     """The largest squared length of one unit, by the columns and the square of each.
 
-    With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
-    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
-    vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
+    Pieces of other shapes than numbers and vectors are bounded one by one; a person's records are counted together.
     """
-    unit = boxed(unit)
-    shapes = {piece.shape for piece in unit if piece.amount}
-    # vectors of the Euclidean norm lie in one ball, numbers in one box
-    given = scaling or [Fraction(1) if shapes == {"l2"} else piece.amount for piece in unit]
-    if len(given) != len(unit):
-        raise Refused(f"has {len(given)} numbers in place of {len(unit)} in a scaling")
+    if len(unit) > 1:
+        unit = boxed(unit)
+    if scaling is not None and len(scaling) != len(unit):
+        raise Refused(f"has {len(scaling)} numbers in place of {len(unit)} in a scaling")
+    moving = [piece for piece in unit if piece.amount]
+    if len(moving) < 2 and all(piece.shape in SINGLE and piece.along is None for piece in moving):
+        return max((squares[i] * piece.amount**2 for piece in moving for i in piece.at), default=ZERO)
+    shapes = {piece.shape for piece in moving}
+    if shapes & set(PERSON):
+        rows = [image(columns, edge, Fraction(1)) for piece in moving for edge in piece.edges]
+        return largest_form(fmpq_mat(rows), [piece.room for piece in moving], min(shapes))
+    if shapes == {"swap"} and len(moving) < 2:
+        return diameter(fmpq_mat([image(columns, edge, moving[0].amount) for edge in moving[0].edges]))
+    if not shapes <= {"box", "l2"}:
+        return sum((sqrt_up(of_unit(columns, squares, (piece,), None)) for piece in moving), ZERO) ** 2
+    return of_numbers(columns, squares, unit, scaling)
+
+
+def of_numbers(
+    columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Scaling
+) -> Fraction:
+    """The same of a box of numbers, or of vectors of the Euclidean norm.
+
+    With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
+    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; what moves as one moves no farther
+    than if each number did by itself.
+    """
+    balls = any(piece.shape == "l2" for piece in unit if piece.amount)
+    # vectors lie in one ball, numbers in one box
+    given = scaling or [Fraction(1) if balls else piece.amount for piece in unit]
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
-    persons = shapes & set(PERSON)
-    if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
-        return sum((sqrt_up(of_unit(columns, squares, (piece,), None)) for piece, _ in kept), ZERO) ** 2
-    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons and all(p.along is None for p, _ in kept):
-        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=ZERO)
-    exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
-    scales = [
-        (edge, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for edge in piece.edges
-    ]
+    exact = not balls and len(kept) <= VERTICES
+    scales = [(edge, piece.amount if exact else c) for piece, c in kept for edge in piece.edges]
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
     rows = fmpq_mat([image(columns, edge, scale) for edge, scale in scales])
-    if shapes == {"swap"}:
-        return diameter(rows)
-    if persons:
-        return largest_form(rows, [piece.room for piece, _ in kept], min(persons))
     sizes = [piece.amount / c for piece, c in kept]
-    alone = shapes == {"l2"} and rows.nrows() == len(sizes)
-    if not exact and not alone:
+    if not exact and not (balls and rows.nrows() == len(sizes)):
         found = eigenvalue(rows) * sum((size**2 for size in sizes), ZERO)
         larger = freely(unit)
         return found if larger == unit else min(found, of_unit(columns, squares, larger, None))

@@ -17,18 +17,8 @@ from typing import TypeVar
 
 from flint import ctx, fmpq, fmpq_mat
 
-from privspec.kernel.changes import PERSON, Piece
-from privspec.kernel.core.linear import (
-    COUNTED,
-    Difference,
-    Linear,
-    Measured,
-    Owner,
-    Release,
-    Released,
-    owners,
-    read_matrix,
-)
+from privspec.kernel.changes import COUNTED, PERSON, Piece
+from privspec.kernel.core.linear import Difference, Linear, Measured, Owner, Release, Released, owners, read_matrix
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen

@@ -23,9 +23,8 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpq_mat
 
-from privspec.kernel.changes import PERSON, Piece, Room, Units
+from privspec.kernel.changes import COUNTED, PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import (
-    COUNTED,
     Difference,
     Linear,
     Matrix,
