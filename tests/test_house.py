@@ -21,18 +21,18 @@ TOKENS = {
     "editor": 6_419,
     "execute": 77_419,
     "explain": 79_436,
-    "families": 213_098,
+    "families": 215_766,
     "functions": 14_730,
-    "kernel": 146_895,
+    "kernel": 147_194,
     "language": 28_581,
     "model": 124_114,
     "noise": 9_006,
     "problem": 80_507,
-    "solvers": 78_036,
+    "solvers": 79_469,
     "top": 26_058,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 360
+FILES = 361
 ENTERED = 111
 LAYOUT = {
     tokenize.COMMENT,

@@ -131,6 +131,8 @@ class LinearRules(LinearPrivacy, PriceableRules):
         free = found.problem.biased and not (found.problem.accuracy or found.problem.vectors)
         if found.shift is not None and (not free or len(found.shift) != found.problem.size):
             raise Refused("has a shift of answers that must be right on average, or within limits, or of others")
+        if found.domination is not None and found.shift is None:
+            raise Refused("bounds biases of answers that are right on average")
         return found
 
     def free(self, executed: object) -> bool:

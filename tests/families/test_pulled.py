@@ -12,12 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpq_mat
+from scipy.optimize import minimize
 
 from privspec.api import Problem
 from privspec.families.decision import sealed
-from privspec.families.gaussian.execution import read_executed
+from privspec.families.gaussian.execution import read_executed, read_plan
 from privspec.families.gaussian.pulled import WORTHWHILE
 from privspec.kernel import judge
+from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.worth.affine import Spread
 from privspec.plan import Plan
 from tests.plans import dense
 
@@ -183,7 +187,8 @@ def test_no_data_lose_more_than_the_plan_says(name: str) -> None:
     found = max(losses(name))
     assert found <= plan.loss.value * (1 + 1e-9)
     if name not in ("mixed", "differences"):
-        assert found == pytest.approx(plan.loss.value, rel=1e-9)
+        # in a ball the worst data are sought in steps, and the best estimates for them are not quite alike on all axes
+        assert found == pytest.approx(plan.loss.value, rel=1e-7 if name in ("ball", "cross") else 1e-9)
     assert plan.loss.lower_bound is None or plan.loss.lower_bound <= plan.loss.value
 
 
@@ -228,7 +233,7 @@ def test_another_law_is_another_problem(change: tuple[str, str]) -> None:
 
 def test_a_bound_under_a_law_rests_on_that_law() -> None:
     plan = copy.deepcopy(solved("clipped").document)
-    plan["claims"]["bound"]["together"] = "1/2"
+    plan["claims"]["bound"]["alone"] = "1/2"
     assert "by other data" in failures(plan)
 
 
@@ -308,9 +313,23 @@ FORGERIES: dict[str, tuple[Callable[[Document], object], str]] = {
     "unsaid": (lambda p: p["mechanism"].pop("pulled"), "pulled"),
     "right": (lambda p: p["problem"]["blocks"][0].pop("biased"), "right on average"),
     "size": (lambda p: p["mechanism"]["executed"]["shift"].__setitem__("shape", [1]), "shift"),
-    "together": (lambda p: p["claims"]["bound"].__setitem__("together", "1"), "drawn so"),
+    "never alone": (lambda p: p["claims"]["bound"].__setitem__("alone", "0"), "drawn so"),
+    "more than always": (lambda p: p["claims"]["bound"].__setitem__("alone", "2"), "drawn so"),
+    "signs": (lambda p: p["claims"]["bound"].__setitem__("signs", None), "signs"),
+    "domination": (lambda p: _first(p["mechanism"]["executed"]["domination"], 0), "not positive"),
+    "one more": (lambda p: _longer(p["mechanism"]["executed"]["domination"]), "one for each corner"),
+    "beside": (lambda p: p["mechanism"]["executed"].pop("shift"), "right on average"),
     "other": (lambda p: p["claims"].__setitem__("bound", p["claims"]["bound"]["of"]), "key"),
 }
+
+
+def _first(array: Document, value: int) -> None:
+    array["rows"][0] = value
+
+
+def _longer(array: Document) -> None:
+    array["rows"].append(1)
+    array["shape"][0] += 1
 
 
 def _doubled(array: Document) -> None:
@@ -350,6 +369,81 @@ def test_no_affine_rule_is_below_the_bound() -> None:
         off = ((data @ (rule - target).T) ** 2).sum(axis=1).max()
         best = min(best, noise + off)
     assert bound <= best
+
+
+def _all_signs(size: int) -> np.ndarray:
+    return 1.0 - 2 * (np.arange(2 ** (size - 1))[:, None] >> np.arange(size) & 1)
+
+
+def test_biases_of_many_numbers_add_up_to_no_more_than_is_said() -> None:
+    """Of 18 entries the kernel tries no corners, but bounds all of them by a diagonal."""
+    plan = Problem(TOTALS.replace("^6", "^18")).solve()
+    run = read_executed(plan.document)
+    noise = run.reconstruction.to_float()
+    off = (noise @ run.strategy.to_float() - run.target) / 2
+    worst = float(((_all_signs(18) @ off.T) ** 2).sum(axis=1).max())
+    found = float((noise**2 @ run.noise_variances()).sum()) + worst
+    assert found <= plan.loss.value <= found * 1.01
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.value <= 1.05 * plan.loss.lower_bound
+    document = copy.deepcopy(plan.document)
+    _first(document["mechanism"]["executed"]["domination"], 1)
+    document["mechanism"]["executed"]["domination"]["rows"][1] *= 2
+    assert "loss.value" in failures(document)
+
+
+def test_no_map_and_no_noise_beat_the_best_of_two_numbers() -> None:
+    """All maps M and all Gaussian noise for running totals of two numbers, from many starts, at all corners."""
+    text = "variables:\n  input x in [0, 1]^2\n  output O\nloss: worst[ ||O - prefix_sums(x)||^2 ]\n"
+    plan = Problem(text + "privacy: O is 1-GDP wrt x, replacing one entry\n").solve()
+    target, corners, draw = np.tril(np.ones((2, 2))), _all_signs(2) / 2, np.random.default_rng(3)
+
+    def lost(flat: np.ndarray) -> float:
+        rule, strategy = flat[:4].reshape(2, 2), flat[4:].reshape(2, 2)
+        strategy = strategy / np.maximum(np.linalg.norm(strategy, axis=0), 1e-9)
+        gain = rule @ np.linalg.pinv(strategy)
+        missed = np.abs(gain @ strategy - rule).max()
+        return float((gain**2).sum() + ((corners @ (rule - target).T) ** 2).sum(axis=1).max() + 1e3 * missed)
+
+    options = {"maxiter": 4000, "xatol": 1e-7, "fatol": 1e-9}
+    tries = [minimize(lost, draw.normal(size=8), method="Nelder-Mead", options=options).fun for _ in range(6)]
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.lower_bound <= min(tries)
+    assert plan.loss.value <= min(tries) * (1 + 1e-4)
+
+
+def test_signs_of_correlated_numbers_are_as_correlated_as_the_kernel_counts_on() -> None:
+    """What combinations of such data need, against draws of them."""
+    frame, release = read_plan(solved("totals").document)
+    roots = np.array([[3, 1], [3, 1], [1, 2], [-1, 2], [0, 5], [2, -1]])
+    signs = {"shape": [6, 2], "unit": "1", "rows": roots.ravel().tolist()}
+    spread = Spread.of(frame, release.problem, set(range(6)), Fraction(1, 4), JsonNode(signs, "signs"))
+    draw = np.random.default_rng(2)
+    together = np.sign(draw.normal(size=(400_000, 2)) @ roots.T)
+    apart = np.sign(draw.normal(size=(400_000, 6)))
+    data = np.where(draw.random((400_000, 1)) < 0.25, apart, together) / 2
+    rows = draw.integers(-3, 4, size=(3, 6))
+    known = float(np.trace(rows @ np.linalg.inv(np.cov(data.T)) @ rows.T))
+    needs = float(spread.needs(fmpq_mat(rows.tolist()), [Fraction(1)] * 3))
+    assert needs == pytest.approx(known, rel=0.02)
+
+
+def test_personal_amounts_are_worth_different_shares() -> None:
+    """The issue's own: what the first says is next to nothing, so that its middle does as well."""
+    text = """parties: p in 1..3
+parameters:
+  epsilon[p] = [0.1, 1, 5]
+variables:
+  input x[p] in [0, 1]
+  output O
+loss: worst[ (O - sum(x))^2 ]
+privacy: O is epsilon[p]-DP wrt x[p], replacing one p
+options: trust nobody
+"""
+    plan = Problem(text).solve()
+    assert plan.verify().ok
+    assert plan.loss.value < 1
+    assert plan.document["mechanism"]["pulled"]["largest_bias"][0] <= 1.5
 
 
 def test_what_is_released_is_pulled() -> None:

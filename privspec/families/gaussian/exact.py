@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import frexp, lcm
 from typing import Any
 
@@ -53,12 +53,11 @@ from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
 from privspec.solvers.programs import MEETING, Array, Pairs, box_scaling, shorter
 
+Json = dict[str, Any]
 Judge = Callable[[Frame, Release, JsonNode], LowerBound]
 """What a witness proves of the loss, and of which mechanisms."""
-TOGETHER = (Fraction(1, 2), Fraction(0), *(1 - Fraction(1, 10**n) for n in (1, 2, 4, 7)))
-"""Shares of the time that random data are at their ends together, which are tried in bounds."""
-FEW = 200
-"""Numbers of the inputs up to which all of them are."""
+APART: Json = {"alone": "1", "signs": None}
+"""Random data that are drawn apart."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
 
@@ -223,13 +222,12 @@ class Stated:
             from privspec.kernel.worth.affine import SCOPE as AFFINE
             from privspec.kernel.worth.affine import affine  # few plans pull what is released
 
-            block = self.release.problem
-            shares = TOGETHER if block.inputs <= FEW else TOGETHER[:2]
-            shares = shares if block.law is None else TOGETHER[1:2]
+            known = [one for _, one in tried]
+            data = [one for one in self.mechanism.bounds if "of" not in one] + [APART]
+            pulled = [{"of": stated, **one} for stated in known for one in data]
             tried = [
-                (affine, {"scope": AFFINE, "of": stated, "together": str(share)})
-                for _, stated in tried
-                for share in shares
+                (affine, {"scope": AFFINE, **one})
+                for one in [*pulled, *(own for own in self.mechanism.bounds if "of" in own)]
             ]
         found = []
         for judge, stated in tried:
@@ -417,19 +415,30 @@ class DualProblem:
     owners: NDArray[np.intp] | None = None
 
 
+Vectors = Callable[
+    [Sequence[Seen], list[scipy.sparse.csc_array], scipy.sparse.csc_array], tuple[str, Json, Json | None]
+]
+"""By what is charged, and columns of each and of all: what the rows of vectors stand for, these, and what they miss."""
+
+
 def witness(scene: DualProblem, views: Sequence[Seen]) -> dict[str, Any]:
     """What the kernel reads as the proof of a lower bound."""
+    return witness_of(views, partial(_vectors, scene), scene.target.shape[1] if scene.scope == "full" else 0)
+
+
+def witness_of(views: Sequence[Seen], vectors: Vectors, listed: int = 0) -> dict[str, Any]:
+    """The same of vectors that are given for differences; `listed`: inputs, where very many are replaced by a root."""
     charged = [view for view in views if np.any(view.weights > 0)]
     heaviest = max(float(np.max(view.weights * view.budget**-2, initial=0.0)) for view in charged)
     parts = [_columns(view, heaviest) for view in charged]
-    moment = _moment(charged[0], scene.target.shape[1]) if scene.scope == "full" and len(charged) == 1 else None
-    listed = []
+    moment = _moment(charged[0], listed) if listed and len(charged) == 1 else None
+    stated = []
     for k, (view, part) in enumerate(zip(charged, parts, strict=True)):
         parts[k], columns = _rounded(part) if moment is None else _balanced(moment)
         mu = None if view.mu is None else str(view.mu)
-        listed.append({"requirement": view.requirement, "mu": mu, "columns": columns})
-    scope, vectors, slack = _vectors(scene, charged, parts, scipy.sparse.csc_array(scipy.sparse.hstack(parts)))
-    return {"scope": scope, "differences": listed, "vectors": vectors, "slack": slack}
+        stated.append({"requirement": view.requirement, "mu": mu, "columns": columns})
+    scope, found, slack = vectors(charged, parts, scipy.sparse.csc_array(scipy.sparse.hstack(parts)))
+    return {"scope": scope, "differences": stated, "vectors": found, "slack": slack}
 
 
 def _columns(view: Seen, heaviest: float) -> scipy.sparse.csc_array:
@@ -510,11 +519,7 @@ def _vectors(
         assert scene.guide is not None
         guide = np.asarray(scipy.sparse.diags_array(roots) @ scene.rows @ scene.guide)
         spread: Array = np.hstack(_guided(guide, errors, views, parts, terms))
-        gram = spread @ spread.T if spread.shape[0] <= spread.shape[1] else spread.T @ spread
-        values, vectors = np.linalg.eigh(gram)
-        largest = float(values[-1]) * (1 + 1e-13)
-        missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
-        return "errors", _polar_json(spread / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
+        return of_spread(spread)
     if len(errors) <= TALL * columns.shape[1] + 16:
         left, _, right = np.linalg.svd(np.asarray((columns.T @ errors.T).T), full_matrices=False)
         return "errors", _polar_json(left @ right), None
@@ -524,6 +529,15 @@ def _vectors(
     inner = np.asarray(columns @ (right[kept].T / values[kept])) @ right[kept]
     free = np.linalg.svd(right[kept], full_matrices=True)[2][int(kept.sum()) :].T
     return "inputs", _matrix_json(inner), _slack_json(free, np.ones(free.shape[1], dtype=bool))
+
+
+def of_spread(spread: Array) -> tuple[str, Json, Json | None]:
+    """Vectors (q, N) for error terms, no longer than one together, and what they miss of it."""
+    gram = spread @ spread.T if spread.shape[0] <= spread.shape[1] else spread.T @ spread
+    values, vectors = np.linalg.eigh(gram)
+    largest = float(values[-1]) * (1 + 1e-13)
+    missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
+    return "errors", _polar_json(spread / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
 
 
 def _guided(

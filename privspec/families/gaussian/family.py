@@ -168,7 +168,7 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
     if pulling and not model.accuracy and (problem.block.biased or problem.settings.alternatives):
         from privspec.families.gaussian.pulled import RIGHT, pulled_candidates  # few losses are those at the worst data
 
-        for one in pulled_candidates(problem, chosen):
+        for one in pulled_candidates(problem, possible):
             if one.mechanism is not None:
                 offered = [replace(own, reason=RIGHT) if own is chosen else own for own in offered]
                 chosen = one

@@ -1,39 +1,76 @@
-"""Answers that are pulled towards public values: less loss at the worst data, for a bias (noise/notes/pulled.md).
+"""Answers that are affine in noisy ones, and not right on average: less loss at the worst data (noise/notes/pulled.md).
 
-Where the loss is an average over a law of the data, the best estimates that are affine in the noisy answers are taken:
-E[T u] + T C B' (B C B' + N)^-1 (z - B E[u]) for z = B u + noise of variances N, C the covariance of the data.
-
-Answers y with noise that averages to 0 become s y + (1 - s) c, a factor s and a public value c for each, the middle of
-what is possible: their squared error is at most (1 - s)^2 b^2 + s^2 v, with v the variance and b the farthest that the
-answer is from c, which is least at s = b^2 / (b^2 + v). The least of all data-free answers is c itself.
+With z = B u + noise of variances N and data of covariance C, E[T u] + T C B' (B C B' + N)^-1 (z - B E[u]) are the best
+estimates that are affine in z. Where the loss is an average over a law of the data, C is that of the law; at the worst
+data it is that of the worst mixture of them (solvers/affine). Where one number at a time moves, the answers B are
+sought for such estimates too. Of many numbers, or for the largest of several errors, answers become s y + (1 - s) c, a
+factor s and a public value c for each: their squared error is at most (1 - s)^2 b^2 + s^2 v, with v the variance and b
+the farthest that the answer is from c, which is least at s = b^2 / (b^2 + v). The least of all data-free answers is c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy
+from flint import fmpq_mat
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
+from privspec.families.amounts import mu_up
+from privspec.families.gaussian.dense import gaussian_budgets
+from privspec.families.gaussian.exact import APART, Seen, of_spread, witness_of
+from privspec.families.gaussian.places import Place
 from privspec.families.gaussian.problem import Problem
-from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism, judged, output_grid
+from privspec.families.gaussian.pure import of_scales
+from privspec.families.gaussian.release import (
+    FINE_BITS,
+    Candidate,
+    LinearRelease,
+    Mechanism,
+    exact,
+    exact_gaussian,
+    judged,
+    length_up,
+    output_grid,
+)
 from privspec.families.gaussian.release import rounded_reconstruction as rounded
 from privspec.kernel.core.linear import Linear
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.numbers import fraction, rational
+from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.linear import Figures
+from privspec.kernel.rows import laid_out
 from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets, moments
-from privspec.solvers.programs import Array
+from privspec.kernel.writing import array
+from privspec.solvers.affine import Data, Rule, answered, at_worst, designed, unknown
+from privspec.solvers.programs import Array, Vectors, Watch, box_scaling
 
 WORTHWHILE = 0.99
 """Answers are pulled where their loss is at most so much of that of answers that are right on average."""
 LARGEST = 2**20
 """Numbers of the map from the noise to the outputs up to which each output has a factor of its own."""
-BY_LAW = "with what the model of the data says"
+JOINTLY, DESIGNED = 128, 100
+"""Numbers of the inputs up to which the best estimates are sought, and the answers that they are made from."""
+TERMS = 512
+"""Errors up to which they are."""
+TOGETHER = 200
+"""Numbers of the inputs up to which bounds rest on data that are at their ends together."""
+ALONE = Fraction(1, 2**20)
+"""Share of the time that data are drawn apart, beside those of which signs are correlated."""
+SCALING_BITS, ROOT_BITS = 40, 20
+"""Bits of the numbers that bound biases, and of the vectors whose products are correlations of signs."""
+CARRIED, LIGHT = 1e-10, 1e-12
+"""Share of the largest below which answers of a design say nothing, and differences have no mass."""
 COMPARED = 2**12
 """Numbers of the inputs up to which the middle is told of where it is not allowed."""
+BY_LAW = "with what the model of the data says"
 PULLED = "pulled towards the middle"
+DESIGN = "correlated noise at the curator"
 CONSTANT = "the middle, whatever the data"
 WRONG = "wrong on average, which E[...] does not allow: worst[...] takes it, or better, where it loses less"
 RIGHT = "more loss: averages are what is asked for"
@@ -43,12 +80,14 @@ RIGHT = "more loss: averages are what is asked for"
 class Middle:
     """Of each output (m,) the public value that it is pulled to; of each error term (q,) how far that may be off.
 
-    `loss`: that of these values themselves, at most.
+    `loss`: that of these values themselves, at most; `inputs` (n,): the middle of what inputs may hold; `sets`: around.
     """
 
     values: Array
     far: Array
     loss: float
+    inputs: tuple[Fraction, ...]
+    sets: list[HeldSet]
 
 
 def middle_of(problem: Problem) -> Middle | None:
@@ -63,7 +102,7 @@ def middle_of(problem: Problem) -> Middle | None:
     values = system.target @ np.array(list(map(float, middle)))
     reach = _reach(problem.errors, sets)
     each = reach if problem.sizes else reach**2
-    return Middle(values, reach, float(each.max() if system.worst else each.sum()))
+    return Middle(values, reach, float(each.max() if system.worst else each.sum()), tuple(middle), sets)
 
 
 def _reach(errors: Array, sets: list[HeldSet]) -> Array:
@@ -75,66 +114,139 @@ def _reach(errors: Array, sets: list[HeldSet]) -> Array:
     return found
 
 
-def pulled_candidates(problem: Problem, best: Candidate) -> Iterator[Candidate]:
-    """The answers of a candidate pulled to the middle, and the middle itself; under a law the best that are affine.
+def pulled_candidates(problem: Problem, found: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The answers of candidates, best first, pulled to the middle, the best alone; and the middle itself.
 
-    Where averages must be right the middle is only told of, if it loses less at the worst data.
+    Under a law of the data the best estimates that are affine. Where averages must be right, the middle, and answers
+    pulled to it, are only told of, if they lose less at the worst data.
     """
-    model, block = problem.model, problem.block
+    model, block, best = problem.model, problem.block, found[0]
     told = block.biased or problem.system.inputs_count <= COMPARED
     middle = middle_of(problem) if told and best.mechanism is not None else None
-    if best.mechanism is None or middle is None:
+    if middle is None:
         return
+    share = middle.loss / (middle.loss + best.loss) if middle.loss + best.loss else 1.0
     if not block.biased:
         if middle.loss < best.loss and not model.unbiased:
+            if not problem.sizes:
+                yield Candidate(f"{best.name}, {PULLED}", best.family, share * best.loss, WRONG, False)
             yield Candidate(CONSTANT, "constant", middle.loss, WRONG, False)
         return
-    if block.law is not None:
-        found = _by_law(problem, best, best.mechanism)
-        if model.noise_at is None and found is not None and found.loss <= WORTHWHILE * best.loss:
-            yield found
-        return
-    if model.noise_at is None and middle.loss * best.loss <= WORTHWHILE * best.loss * (middle.loss + best.loss):
-        found = min(_pulled(problem, best, best.mechanism, middle), key=lambda one: one.loss, default=None)
-        if found is not None and found.loss <= WORTHWHILE * best.loss:
-            yield found
-    yield Candidate(CONSTANT, "constant", middle.loss, "more loss")
+    if model.noise_at is None:
+        pulled = min(_pulled(problem, found, middle, share), key=lambda one: one.loss, default=None)
+        if pulled is not None and pulled.loss <= WORTHWHILE * best.loss:
+            yield pulled
+    if block.law is None:
+        yield Candidate(CONSTANT, "constant", middle.loss, "more loss")
 
 
-def _pulled(problem: Problem, best: Candidate, mechanism: Mechanism, middle: Middle) -> Iterator[Candidate]:
-    for factors in _factors(problem, best, mechanism.release, middle):
-        release = shrunk(problem, mechanism.release, factors, middle.values)
-        if release is None:
+def _pulled(problem: Problem, found: Sequence[Candidate], middle: Middle, share: float) -> Iterator[Candidate]:
+    system, law = problem.system, problem.block.law
+    few = law is not None or (system.inputs_count <= JOINTLY and len(problem.errors) <= TERMS)
+    if few and system.seen_whole and not problem.sizes and not system.worst and system.target.size <= LARGEST:
+        yield from _jointly(problem, found, middle)
+    if law is None and found[0].mechanism is not None and share <= WORTHWHILE:
+        size, ends = system.inputs_count, np.where(system.target.sum(axis=0) < 0, -1.0, 1.0)[:, None]
+        bounds = ({"alone": "1/2", "signs": _rooted(ends)},) if size <= TOGETHER else ()
+        mechanism, release = replace(found[0].mechanism, bounds=bounds), found[0].mechanism.release
+        for factors in _factors(problem, found[0], release, middle):
+            made = shrunk(problem, release, factors, middle.values)
+            if made is not None:
+                made = replace(made, domination=domination(problem, made, middle.sets))
+                yield _candidate(problem, found[0], made, mechanism)
+
+
+def _candidate(problem: Problem, best: Candidate, release: LinearRelease, mechanism: Mechanism) -> Candidate:
+    loss = float(Figures.of(judged(problem, release)).value)
+    name = f"{best.name}, {PULLED if problem.block.law is None else BY_LAW}"
+    return Candidate(name, best.family, loss, "less loss", mechanism=replace(mechanism, release=release, sites=()))
+
+
+# --- the best estimates ---------------------------------------------------------------------------
+
+
+def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> Iterator[Candidate]:
+    """From the answers of each candidate, and from answers that are sought for such estimates."""
+    errors, size = problem.errors, problem.system.inputs_count
+    data: Data | Array = _covariance(problem.block, size) if problem.block.law else _data(middle, size)
+    centre = tuple(moments(problem.block)[0]) if problem.block.law else middle.inputs
+    design, bounds, watch = _design(problem, data), tuple[dict[str, Any], ...](), Watch(problem.settings.deadline)
+    if design is not None:
+        rule, moved = design
+        bounds = tuple(_bounds(problem, rule, moved, data))
+        found = [*found, *_designed(problem, rule)]
+    for one in found:
+        if one.mechanism is None or not one.admissible:
             continue
-        loss = float(Figures.of(judged(problem, release)).value)
-        own = replace(mechanism, release=release, sites=())
-        name = f"{best.name}, {PULLED}"
-        yield Candidate(name, best.family, loss, "less loss", mechanism=own)
+        release = one.mechanism.release
+        deviations = np.sqrt(release.row_variances())
+        strategy = release.strategy.to_float() / deviations[:, None]
+        own = (
+            answered(errors, strategy, data)
+            if isinstance(data, np.ndarray)
+            else at_worst(errors, strategy, data, watch=watch)
+        )
+        known = bounds if bounds else tuple(_signs(own.roots, data, size))
+        mechanism = replace(one.mechanism, bounds=known)
+        yield _candidate(problem, one, _estimated(problem, release, own.covariance, centre, middle), mechanism)
 
 
-def _by_law(problem: Problem, best: Candidate, mechanism: Mechanism) -> Candidate | None:
-    """The best estimates that are affine in the noisy answers, under the law of the data (Wiener)."""
-    mean, _ = moments(problem.block)
-    if problem.system.target.size > LARGEST:
-        return None
-    release, centre = mechanism.release, np.array(list(map(float, mean)))
-    spread = _covariance(problem.block, len(mean))
+def _data(middle: Middle, size: int) -> Data:
+    """What inputs may hold around their middle: of counts nothing worse is looked for than one full cell, or none."""
+    apart, free, radii, starts = np.zeros((size, size)), list[int](), list[float](), list[int]()
+    for one in middle.sets:
+        if all(len(moves) == 1 for moves in one.corners):
+            starts.append(len(free))
+            free += [moves[0][0] for moves in one.corners]
+            radii += [float(moves[0][1]) for moves in one.corners]
+            continue
+        corners = np.zeros((size, len(one.corners)))
+        for j, moves in enumerate(one.corners):
+            for i, amount in moves:
+                corners[i, j] = float(amount)
+        apart += corners @ corners.T / (len(one.corners) - 1)
+    return Data(apart, np.array(free, dtype=np.intp), np.array(radii), np.array(starts, dtype=np.intp))
+
+
+def _estimated(
+    problem: Problem, release: LinearRelease, spread: Array, centre: Sequence[Fraction], middle: Middle
+) -> LinearRelease:
+    """The release with the best estimates for data of a covariance, and what shows how large their biases are."""
     answers = release.strategy.to_float()
     seen = answers @ spread @ answers.T + np.diag(release.row_variances())
-    through = np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T
-    outputs = problem.system.target @ through
-    shift = tuple(map(Fraction, (problem.system.target @ centre - outputs @ (answers @ centre)).tolist()))
-    deviations = np.sqrt(outputs**2 @ release.row_variances())
+    outputs = problem.system.target @ np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T
+    matrix = rounded(outputs)
+    at = fmpq_mat(len(centre), 1, list(map(rational, centre)))
+    # exactly what is asked for, at the centre
+    shift = laid_out(problem.block.target) * at - exact(matrix) * (exact(release.strategy) * at)
     made = replace(
         release,
-        outputs_matrix=rounded(outputs),
+        outputs_matrix=matrix,
         inputs_matrix=None,
-        output_grid=output_grid(deviations),
-        shift=shift,
+        output_grid=output_grid(np.sqrt(outputs**2 @ release.row_variances())),
+        shift=tuple(map(fraction, shift.entries())),
     )
-    loss = float(Figures.of(judged(problem, made)).value)
-    own = replace(mechanism, release=made, sites=())
-    return Candidate(f"{best.name}, {BY_LAW}", best.family, loss, "less loss", mechanism=own)
+    return replace(made, domination=domination(problem, made, middle.sets))
+
+
+def domination(problem: Problem, release: LinearRelease, sets: Sequence[HeldSet]) -> tuple[Fraction, ...] | None:
+    """Numbers for the fixed part and each corner by which the kernel bounds squares of biases; None without need."""
+    system = problem.system
+    if problem.block.law is not None or system.worst or problem.sizes or not sets:
+        return None
+    image = release.output_map(system.target) @ release.strategy.to_float()
+    off = np.asarray(system.error_map @ (image - system.target))
+    columns = [sum(off[:, i] * float(v) for i, v in moves) for one in sets for moves in one.corners]
+    if min(len(columns), len(off)) >= TERMS:
+        return None
+    rows = np.array([np.zeros(len(off)), *columns])
+    scaling, at = box_scaling(rows @ rows.T), 1
+    for one in sets:
+        span = slice(at, at + len(one.corners))
+        scaling[span] = scaling[span].min()
+        at = span.stop
+    scaling = np.clip(scaling / scaling[1:].max(), 2.0**-SCALING_BITS, 2.0**SCALING_BITS)
+    return tuple(Fraction(value) for value in np.ldexp(np.maximum(np.rint(np.ldexp(scaling, 50)), 1), -50).tolist())
 
 
 def _covariance(block: Linear, size: int) -> Array:
@@ -149,6 +261,126 @@ def _covariance(block: Linear, size: int) -> Array:
             chances = np.array(list(map(float, law.chances)))
             found[span, span] = (held.records or 0) * (np.diag(chances) - np.outer(chances, chances))
     return found
+
+
+# --- answers that are sought for such estimates -----------------------------------------------------
+
+
+Moves = list[tuple[int, float, float]]
+"""By coordinate: the view that is strictest there, its budget, and how far one unit moves it."""
+
+
+def _moves(problem: Problem, budgets: Sequence[float]) -> Moves | None:
+    """Where units move one coordinate each; None elsewhere."""
+    found: list[tuple[int, float, float] | None] = [None] * problem.system.inputs_count
+    for number, (view, budget) in enumerate(zip(problem.system.views, budgets, strict=True)):
+        if not isinstance(view.differences, Vectors) or view.rows is not None or view.cover != 1 or not budget < np.inf:
+            return None
+        columns = view.differences.matrix
+        if np.any(np.diff(columns.indptr) != 1):
+            return None
+        for i, amount in zip(columns.indices.tolist(), np.abs(columns.data).tolist(), strict=True):
+            old = found[i]
+            if old is None or amount * old[1] > old[2] * budget:
+                found[i] = number, budget, amount
+    known = [one for one in found if one is not None and one[2]]
+    return known if len(known) == len(found) else None
+
+
+def _design(problem: Problem, data: Data | Array) -> tuple[Rule, Moves] | None:
+    """The best Gaussian answers, or such as bound all noise of pure epsilon; None where they are not sought."""
+    if problem.local or problem.model.trust.shared or problem.system.inputs_count > DESIGNED:
+        return None
+    budgets = gaussian_budgets(problem)
+    if budgets is None:
+        epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+        if len(epsilons) < len(problem.epsilons):
+            return None
+        budgets = problem.unbiased_budgets(map(float, epsilons))
+    moved = _moves(problem, budgets)
+    if moved is None:
+        return None
+    moves = np.array([budget / amount for _, budget, amount in moved])
+    return designed(problem.errors, moves, np.diag(moves), data, Watch(problem.settings.deadline)), moved
+
+
+def _designed(problem: Problem, rule: Rule) -> Iterator[Candidate]:
+    """The answers of a design, with Gaussian noise, or with Laplace noise of the best scales, as each is allowed."""
+    budgets, target = problem.budgets, problem.system.target
+    values, vectors = np.linalg.eigh(rule.strategy.T @ rule.strategy)
+    kept = values > CARRIED * values[-1]
+    strategy = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    if None not in budgets and problem.family_allowed("gaussian"):
+        outputs, rows = target @ np.linalg.pinv(strategy), (len(strategy),) * len(budgets)
+        release = exact_gaussian(strategy, outputs, None, rows, problem.system.views, FINE_BITS)
+        views = zip(problem.system.views, budgets, rows, strict=True)
+        if all(budget is not None and length_up(release, view, count) <= budget for view, budget, count in views):
+            mechanism = Mechanism(release, (), None, "the least favourable data", 0, 0.0)
+            yield Candidate(DESIGN, "gaussian", np.inf, "", mechanism=mechanism)
+    epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+    if len(epsilons) == len(problem.epsilons) and problem.family_allowed("laplace"):
+        seen = strategy @ rule.covariance
+        outputs = target @ np.linalg.solve(seen @ strategy.T + np.eye(len(seen)), seen).T
+        place = Place(Laplace, "on answers chosen for it", strategy, outputs, problem.verdict(Laplace.words, None))
+        made = of_scales(problem, place, tuple(epsilons), None)
+        if made is not None:
+            yield made
+
+
+def _signs(roots: Array, data: Data | Array, size: int) -> Iterator[dict[str, Any]]:
+    """Data that a bound may rest on, beside those that are drawn apart."""
+    if isinstance(data, np.ndarray) or not len(data.free):
+        return
+    found = np.zeros((size, roots.shape[1]))
+    found[data.free] = roots
+    yield {"alone": str(ALONE), "signs": _rooted(found)}
+
+
+def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> Iterator[dict[str, Any]]:
+    """What bounds the loss of all estimates: data, and how little answers may say of them."""
+    size, moves = problem.system.inputs_count, np.array([budget / amount for _, budget, amount in moved])
+    spreads: list[tuple[Array, dict[str, Any]]] = []
+    if isinstance(data, np.ndarray):
+        spreads.append((data, APART))
+    else:
+        spreads += [(data.of_signs(rule.roots, float(ALONE)), one) for one in _signs(rule.roots, data, size)]
+        spreads.append((data.of_signs(rule.roots, 1.0), APART))
+    for covariance, said in spreads:
+        best = designed(problem.errors, moves, rule.strategy, covariance, Watch(problem.settings.deadline))
+        yield {**said, "of": _inner(problem, best, moved)}
+
+
+def _rooted(roots: Array) -> dict[str, Any]:
+    whole = np.rint(np.ldexp(roots, ROOT_BITS)).astype(np.int64)
+    return array(Grid(tuple(roots.shape), Fraction(1, 2**ROOT_BITS), tuple(whole.ravel().tolist())))
+
+
+def _spread(
+    functional: Array, _: Sequence[Seen], __: list[scipy.sparse.csc_array], columns: scipy.sparse.csc_array
+) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    return of_spread(functional[:, columns.indices] / columns.data)
+
+
+def _inner(problem: Problem, rule: Rule, moved: Moves) -> dict[str, Any]:
+    """The bound of a design in whole numbers: Z = E (C^-1 + X)^-1, Z'Z at most the sum of p d d' for differences d."""
+    functional = problem.errors @ unknown(rule)
+    gram = rule.strategy.T @ rule.strategy
+    masses = np.maximum(np.einsum("ji,jk,ki->i", functional, functional, gram), 0) / np.diagonal(gram)
+    views, pure = list[Seen](), gaussian_budgets(problem) is None
+    for number, view in enumerate(problem.system.views):
+        own = [i for i, (of, *_) in enumerate(moved) if of == number and masses[i] > LIGHT * masses.max()]
+        if not own:
+            continue
+        budget = moved[own[0]][1]
+        lengths = np.array([moved[i][2] for i in own])
+        columns = scipy.sparse.csc_array((lengths, (own, range(len(own)))), shape=(len(moved), len(own)))
+        visible = np.ones(problem.system.outputs_count, dtype=bool)
+        mu = None if pure else mu_up(view.requirement.measure, budget)
+        views.append(Seen(view.index, mu, budget, visible, columns, masses[own] / lengths**2 * budget**2))
+    return {"loss_weights": None, "prices": None, **witness_of(views, partial(_spread, functional))}
+
+
+# --- one factor for each answer ------
 
 
 def _factors(problem: Problem, best: Candidate, release: LinearRelease, middle: Middle) -> Iterator[Array]:

@@ -89,7 +89,7 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     for law in laws():
         if not issubclass(law, Scaled):
             continue
-        build = partial(_of_scales, epsilons=tuple(epsilons), bound=bound)
+        build = partial(of_scales, epsilons=tuple(epsilons), bound=bound)
         found = [sized(problem, partial(build, place=place)) for place in places(problem, law, bound)]
         best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
         if _least_on_inputs(problem, epsilons) <= best and (inputs := on_inputs(problem, law)) is not None:
@@ -124,7 +124,7 @@ def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
     return problem.loss_of_input_noise(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
-def _of_scales(
+def of_scales(
     problem: Problem,
     place: Place,
     epsilons: tuple[Fraction, ...],
@@ -132,7 +132,7 @@ def _of_scales(
     given: Array | None = None,
 ) -> Candidate | None:
     """Noise of the best scales at a place, or of those `given`, where these are too small raised by one factor."""
-    started, law, anew = time.perf_counter(), place.law, partial(_of_scales, problem, place, epsilons, bound)
+    started, law, anew = time.perf_counter(), place.law, partial(of_scales, problem, place, epsilons, bound)
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:

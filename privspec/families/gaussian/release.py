@@ -77,7 +77,8 @@ class LinearRelease:
     a plan). `view_rows[o]`: how many leading rows view o's outputs depend on. `grid`: lattice of z;
     `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are. `senders` (k,): how many
     parties send each answer, of what they hold themselves and with noise of their own, where that is not one; z is
-    the sum. `parties`: how many add shares of the noise. `shift` (m,): what is added to answers that are pulled.
+    the sum. `parties`: how many add shares of the noise. `shift` (m,): what is added to answers that are pulled,
+    whose biases `domination` bounds.
     """
 
     strategy: DyadicMatrix
@@ -91,6 +92,7 @@ class LinearRelease:
     senders: Array | None = None
     parties: int = 1
     shift: tuple[Fraction, ...] | None = None
+    domination: tuple[Fraction, ...] | None = None
 
     @property
     def step(self) -> Fraction:
@@ -153,6 +155,7 @@ def judged(problem: Problem, release: LinearRelease) -> Release:
         tuple(senders),
         release.parties,
         release.shift,
+        release.domination,
     )
 
 
@@ -356,6 +359,8 @@ class Mechanism:
     iterations: int
     seconds: float
     notes: tuple[str, ...] = ()
+    bounds: tuple[dict[str, Any], ...] = ()
+    """Data, or proofs of their own, that bounds on answers that are pulled may rest on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

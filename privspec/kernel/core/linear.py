@@ -462,7 +462,8 @@ class Release(Mechanism):
 
     `steps`: the grid of each input, as a share of its width (counts: 1). `senders`: how many parties send each answer,
     of what they hold themselves and with noise of their own; z is the sum. `parties`: how many add shares of the noise.
-    `shift`: public numbers that are added as well, where averages need not be what is asked for.
+    `shift`: public numbers that are added as well, where averages need not be what is asked for. `domination`: a
+    witness of how large biases are together (worth/bias); nothing of what is executed.
     """
 
     GIVEN = "problem", "senders", "parties"
@@ -479,6 +480,7 @@ class Release(Mechanism):
     senders: Wholes = ()
     parties: int = 1
     shift: Numbers | None = None
+    domination: Numbers | None = None
 
     def __post_init__(self) -> None:
         problem, rows, found = self.problem, self.strategy.nrows(), self.reconstruction

@@ -7,6 +7,10 @@ K = tr(G C^-1 G'). The sum is least, over <G, M>, at L Q / (L + Q) for Q = <G, T
 
 Bounds of worth/traces are of that form; so are those of worth/shifts, for each error by itself: noise that hides what
 moves an answer by d has at least the share (d / D)^2 of what a move by D asks for.
+
+The data may be any mixture: each input by itself, at either end of an interval, on an axis of a ball, or in one cell;
+or, for a share of the time, all intervals, and balls of one dimension along the same axis, at ends by the signs of
+normal numbers. Those of correlation r have the covariance 2 / pi arcsin(r) (Sheppard).
 """
 
 from __future__ import annotations
@@ -14,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import fmpq_mat
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Linear, Matrix, Release, read_matrix
-from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
+from privspec.kernel.core.numbers import BITS, ZERO, end, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.moves import units_of
-from privspec.kernel.rows import gram, laid_out, stacked, weighed
+from privspec.kernel.rows import gram, identity, laid_out, stacked, weighed
 from privspec.kernel.strategies.dense import products
 from privspec.kernel.worth import LowerBound
 from privspec.kernel.worth.bias import CORNERS, middle_and_sets, moments
@@ -47,50 +51,64 @@ class AffineBound(LowerBound):
 
 
 @frozen
-class Spread:
-    """The covariance of random data around their middle: `own` inverse variances by coordinate, what counts add up to.
+class End:
+    """A coordinate that lies in a set of so many axes, on that of a number how far out, by a sign of numbers `root`."""
 
-    `together`: the share of the time that numbers, or vectors of one dimension, are at their ends together, each along
-    its `axes`: coordinates, with one over how far they go, up or down with the answers.
+    place: int
+    axis: tuple[int, int]
+    amount: Fraction
+    root: tuple[fmpq, ...]
+
+
+@frozen
+class Spread:
+    """The covariance of random data around their middle.
+
+    `own`: inverse variances, by coordinate, of data that are drawn apart; `counts`: what adds up; `alone`: the share of
+    the time that intervals and balls are drawn apart too; `ends`: what their signs are those of otherwise.
     """
 
     own: dict[int, Fraction]
     counts: tuple[range, ...]
-    axes: dict[tuple[int, int], dict[int, Fraction]]
-    together: Fraction
+    alone: Fraction = Fraction(1)
+    ends: tuple[End, ...] = ()
 
     @classmethod
-    def of(cls, frame: Frame, block: Linear, needed: set[int], together: Fraction) -> Spread:
-        """For the coordinates that are needed.
+    def of(cls, frame: Frame, block: Linear, needed: set[int], alone: Fraction, signs: JsonNode) -> Spread:
+        """For the coordinates that are needed; `signs` (n, k): rows of which the numbers of the signs are products.
 
         Raises: Refused where data cannot be so.
         """
-        if together >= 1 or block.vectors or any(unit.adding for line in frame.obligations for unit in line.units):
+        if not 0 < alone <= 1 or block.vectors or any(unit.adding for line in frame.obligations for unit in line.units):
             raise Refused("bounds answers about data that cannot be drawn so")
         if any(data.kept or data.rule == "drop" for data in frame.data):
             raise Refused("bounds answers about records that may be left out")
         if block.law is not None:
-            return cls.of_law(block, needed, together)
-        own, counts, axes = dict[int, Fraction](), list[range](), dict[tuple[int, int], dict[int, Fraction]]()
-        sums = [sum(column) for column in zip(*laid_out(block.target).tolist(), strict=True)]
+            if alone < 1:
+                raise Refused("bounds averages over a law by other data")
+            return cls.of_law(block, needed)
+        own, counts, ends = dict[int, Fraction](), list[range](), list[End]()
         cells = [(block.places[one.start], one.records) for one in block.held if one.cells]
         spans = {at: (range(at, at + len(alike.numbers)), records) for (at, alike), records in cells}
+        rows = None if alone == 1 else read_matrix(signs, block.inputs, signs.extents(2)[1]).tolist()
         _, sets = middle_and_sets(block, needed)
         for one in sets:
-            at, amount = one.corners[0][0]
+            at, _ = one.corners[0][0]
             if one.kind == CORNERS and any(len(moves) > 1 for moves in one.corners):
                 span, records = spans[at]
                 counts.append(span)
                 own |= {i: Fraction(len(span), (records or 1) ** 2) for i in span}
                 continue
             size = len(one.corners)
-            own |= {moves[0][0]: size / amount**2 for moves in one.corners}
-            for axis, ((i, _),) in enumerate(one.corners):
-                axes.setdefault((size, axis), {})[i] = (1 if sums[i] >= 0 else -1) / amount
-        return cls(own, tuple(counts), axes, together)
+            for axis, ((i, amount),) in enumerate(one.corners):
+                if rows is not None and i in needed and any(rows[i]):
+                    ends.append(End(i, (size, axis), amount, tuple(rows[i])))
+                else:
+                    own[i] = size / amount**2
+        return cls(own, tuple(counts), alone, tuple(ends))
 
     @classmethod
-    def of_law(cls, block: Linear, needed: set[int], together: Fraction) -> Spread:
+    def of_law(cls, block: Linear, needed: set[int]) -> Spread:
         """That of the law over which the loss is an average: no other draw of the data is what is lost.
 
         Raises: Refused where some of what is needed does not vary.
@@ -110,42 +128,66 @@ class Spread:
                 if not known:
                     raise Refused("bounds answers about data that do not vary")
                 own[i] = 1 / known
-        if together:
-            raise Refused("bounds averages over a law by other data")
-        return cls(own, tuple(counts), {}, together)
+        return cls(own, tuple(counts))
 
     def needs(self, rows: Matrix, weights: Sequence[Fraction]) -> Fraction:
-        """The weighted sum of g C^-1 g' over rows g.
+        """At least the weighted sum of g C^-1 g' over rows g.
 
         Raises: Refused where the data do not vary so.
         """
-        total, alone = ZERO, 1 - self.together
-        counted = {i for span in self.counts for i in span}
+        total = ZERO
         for entries, weight in zip(rows.tolist(), weights, strict=True):
-            row, own = list(map(fraction, entries)), ZERO
-            for i, value in enumerate(row):
-                if value:
-                    own += value**2 * self.own[i] / (1 if i in counted else alone)
-            if any(sum((row[i] for i in span), ZERO) for span in self.counts):
+            if any(sum((entries[i] for i in span), fmpq(0)) for span in self.counts):
                 raise Refused("bounds answers about how many records there are, which everybody knows")
-            for (size, _), ends in self.axes.items():
-                along = size * sum((row[i] * end for i, end in ends.items()), ZERO) ** 2
-                own -= self.together * along / (alone * (alone + self.together * len(ends)))
-            total += weight * own
-        return total
+            total += weight * sum((fraction(entries[i]) ** 2 * own for i, own in self.own.items()), ZERO)
+        return total + self._of_signs(rows, weights) if self.ends else total
+
+    def _of_signs(self, rows: Matrix, weights: Sequence[Fraction]) -> Fraction:
+        """The same of what lies at ends: its covariance is that of signs along one axis, and 0 along different ones."""
+        entries = rows.tolist()
+        with ctx.workprec(2 * BITS):
+            lengths = [arb(sum((v * v for v in last.root), fmpq(0))).sqrt() for last in self.ends]
+            found, share = arb_mat(identity(len(self.ends))), arb(rational(1 - self.alone)) * 2 / arb.pi()
+            for i, one in enumerate(self.ends):
+                for j, other in enumerate(self.ends[:i]):
+                    if one.axis == other.axis:
+                        product = sum((v * w for v, w in zip(one.root, other.root, strict=True)), fmpq(0))
+                        found[i, j] = found[j, i] = share * _arcsin(arb(product) / (lengths[i] * lengths[j]))
+            # in units of how far out each lies, of which it does so one time in as many as there are axes
+            scaled = [[row[last.place] / rational(last.amount) for row in entries] for last in self.ends]
+            right = arb_mat(fmpq_mat(scaled))
+            try:
+                solved = found.solve(right)
+            except ZeroDivisionError as error:
+                raise Refused("bounds answers by data of which some combination may not vary") from error
+            total = arb(0)
+            for row, own, weight in zip(*(m.transpose().tolist() for m in (solved, right)), weights, strict=True):
+                each = zip(row, own, self.ends, strict=True)
+                total += rational(weight) * sum((a * b * last.axis[0] for a, b, last in each), arb(0))
+            return end(total.upper())
+
+
+def _arcsin(value: arb) -> arb:
+    """Of a correlation, of which the end of the ball may be beyond 1."""
+    low, high = max(value.lower(), arb(-1)), min(value.upper(), arb(1))
+    return low.asin().union(high.asin())
 
 
 def affine(frame: Frame, release: Release, item: JsonNode) -> AffineBound:
     """What a witness for unbiased noise proves of answers that are pulled."""
-    _, inner, share = item.fields("scope", "of", "together")
-    together = share.exact(0)
+    _, inner, alone, signs = item.fields("scope", "of", "alone", "signs")
+    data = alone.exact(0), signs
     scope = dict(inner.entries()).get("scope", inner)
     if scope.value == SHIFTS:
-        return _by_shifts(frame, release, inner, together)
-    return _by_trace(frame, release, inner, together)
+        return _by_shifts(frame, release, inner, data)
+    return _by_trace(frame, release, inner, data)
 
 
-def _by_trace(frame: Frame, release: Release, item: JsonNode, together: Fraction) -> AffineBound:
+Data = tuple[Fraction, JsonNode]
+"""The share of the time that all are drawn apart, and what the signs are otherwise."""
+
+
+def _by_trace(frame: Frame, release: Release, item: JsonNode, data: Data) -> AffineBound:
     block, pure = release.problem, not release.noise.normal
     if block.errors.sizes or block.accuracy:
         raise item.wrong("is not about squares")
@@ -166,7 +208,7 @@ def _by_trace(frame: Frame, release: Release, item: JsonNode, together: Fraction
     if inputs:
         functional, weights = image * functional, terms.weights
     needed = {j for row in functional.tolist() for j, v in enumerate(row) if v}
-    needs = Spread.of(frame, block, needed, together).needs(functional, weights)
+    needs = Spread.of(frame, block, needed, *data).needs(functional, weights)
     return AffineBound(_words(found.among), ((found, trace**2 / needs),), worst=False)
 
 
@@ -176,7 +218,7 @@ def _words(among: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{word}{AFFINE}" for word in plain)
 
 
-def _by_shifts(frame: Frame, release: Release, item: JsonNode, together: Fraction) -> AffineBound:
+def _by_shifts(frame: Frame, release: Release, item: JsonNode, data: Data) -> AffineBound:
     block, found = release.problem, list[tuple[LowerBound, Fraction]]()
     if block.errors.sizes or frame.trust.means.alone or release.excess != 1:
         raise item.wrong("is not about squares of noise at a curator")
@@ -187,7 +229,7 @@ def _by_shifts(frame: Frame, release: Release, item: JsonNode, together: Fractio
             raise item.wrong("is about answers in steps")
         functional = _furthest(one, line, own.sensitivity)
         needed = {j for j, v in enumerate(functional.entries()) if v}
-        needs = Spread.of(frame, block, needed, together).needs(functional, [one.errors.weights[0]])
+        needs = Spread.of(frame, block, needed, *data).needs(functional, [one.errors.weights[0]])
         reached = sum(products(functional, laid_out(one.target)), ZERO)
         if reached != own.sensitivity or one.errors.rows is not None:
             raise item.wrong("is about answers that single numbers do not move")

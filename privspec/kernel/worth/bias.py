@@ -2,11 +2,10 @@
 
 Released numbers are M u + shift on average, u the base vector, and T u is asked for: with E the error terms, these are
 off by b = E (M - T) (u - c) + E ((M - T) c + shift), c the middle of what inputs may hold. Each input is a sum of sets
-around it: numbers between two ends, vectors of a ball, counts of cells whose sum is public. All but Euclidean balls are
-hulls of their corners p, so that sum w b^2, a convex function, is at most the sum over pairs of sets, and over the
-fixed part, of the largest p' K q, K = H' diag(w) H for what each corner moves, H (Euclidean balls: by the norm of a
-block of K). Of one set of corners this is exact, and so is the largest bias of one error term in balls and between
-ends.
+around it: numbers between two ends, vectors of a ball, counts of cells whose sum is public. With y the shares of what
+corners, axes of balls, and the fixed part move, sum w b^2 = |H y|^2 is at most L |y / s|^2 for any positive numbers s
+and L the largest eigenvalue of s H'H s (domination); s is a witness, and a poor one makes the bound worse. Of few
+intervals all corners are tried, of one set of corners each, and so is the largest bias of one error term exact.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Ball, InputLayout, Linear, Matrix, Measured, Numbers, Release
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.rows import Rows, laid_out, less, weighed
+from privspec.kernel.rows import Rows, beside, laid_out, less, weighed
+from privspec.kernel.strategies.dense import VERTICES, eigenvalue, vertex
 
 TOGETHER = 512
-"""Corners of all sets up to which errors are added up before their squares are bounded."""
+"""Corners of all sets, or error terms, up to which errors are added up before their squares are bounded."""
 CORNERS, EUCLIDEAN = "corners", "euclidean"
 Moves = list[tuple[int, Fraction]]
 """What a corner moves: coordinates, and by how much."""
@@ -113,7 +113,7 @@ def bias_of(release: Release, noise: Rows) -> Bias:
     else:
         moved, fixed = laid_out(block.errors.of(moved)), laid_out(block.errors.of(fixed))
         terms = _sizes(moved, fixed, sets)
-    squares = _squares(block.errors, moved, fixed, sets, terms)
+    squares = _squares(block.errors, moved, fixed, sets, terms, release.domination)
     if block.law is None:
         return Bias(terms, squares, outputs, middle)
     mean, spread = moments(block)
@@ -201,36 +201,39 @@ def _size(values: list[Fraction], one: HeldSet) -> Fraction:
     return max(map(abs, values), default=ZERO)
 
 
-def _squares(errors: Measured, moved: Matrix, fixed: Matrix, sets: list[HeldSet], terms: list[Fraction]) -> Fraction:
-    """At most the weighted sum of squared biases: the less of what each term is at most, and of the sum over pairs."""
+def _squares(
+    errors: Measured,
+    moved: Matrix,
+    fixed: Matrix,
+    sets: list[HeldSet],
+    terms: list[Fraction],
+    scaling: tuple[Fraction, ...] | None,
+) -> Fraction:
+    """At most the weighted sum of squared biases: the less of what each term is at most, and of what all are together.
+
+    `scaling`: positive numbers, for the fixed part and for each corner.
+    Raises: Refused where these are not as many, or not positive.
+    """
     weights = list(errors.weights)
     apart = sum((w * size**2 for w, size in zip(weights, terms, strict=True)), ZERO)
-    if moved.ncols() > TOGETHER or len(terms) == 1:
+    if scaling is not None and (len(scaling) != 1 + moved.ncols() or min(scaling) <= 0):
+        raise Refused("bounds biases by numbers that are not positive, or not one for each corner")
+    rows = weighed([sqrt_up(w) for w in weights], beside([fixed, moved])).transpose()
+    if len(sets) == 1 and sets[0].kind == CORNERS:
+        base, *corners = rows.tolist()
+        signs = (1,) if _one_sided(sets[0]) else (1, -1)
+        moves = ([a + sign * b for a, b in zip(base, row, strict=True)] for row in corners for sign in signs)
+        return max((fraction(sum((v * v for v in row), fmpq(0))) for row in moves), default=ZERO)
+    if len(terms) == 1 or (scaling is None and rows.nrows() > VERTICES):
         return apart
-    scaled = weighed(weights, moved)
-    gram, cross = (moved.transpose() * scaled).tolist(), [row[0] for row in (scaled.transpose() * fixed).tolist()]
-    base = sum((w * fraction(v) ** 2 for w, (v,) in zip(weights, fixed.tolist(), strict=True)), ZERO)
-    if len(sets) == 1 and sets[0].kind == CORNERS and _one_sided(sets[0]):
-        return base + max(fraction(gram[j][j] + 2 * cross[j]) for j in range(len(cross)))
-    total, spans, at = base, list[tuple[HeldSet, range]](), 0
+    if rows.nrows() <= VERTICES and all(len(one.corners) == 1 for one in sets):
+        whole, below = (rows * rows.transpose()).numer_denom()
+        return Fraction(vertex(tuple(tuple(map(int, row)) for row in whole.tolist()))) / int(below)
+    if scaling is None or min(rows.nrows(), rows.ncols()) > TOGETHER:
+        return apart
+    first, *others = scaling
+    total, at = 1 / first**2 if any(fixed.entries()) else ZERO, 0
     for one in sets:
-        spans.append((one, range(at, at + len(one.corners))))
+        total += max(1 / c**2 for c in others[at : at + len(one.corners)])
         at += len(one.corners)
-    for one, span in spans:
-        total += 2 * _size([fraction(cross[j]) for j in span], one)
-        total += sum((_pair([[fraction(gram[i][j]) for j in row] for i in span], one, two) for two, row in spans), ZERO)
-    return min(apart, total)
-
-
-def _pair(values: list[list[Fraction]], left: HeldSet, right: HeldSet) -> Fraction:
-    """At most x' K y for x and y of two sets."""
-    if EUCLIDEAN not in (left.kind, right.kind):
-        return max(abs(v) for row in values for v in row)
-    if left.kind == CORNERS:
-        return max(sqrt_up(sum((v * v for v in row), ZERO)) for row in values)
-    columns = list(zip(*values, strict=True))
-    if right.kind == CORNERS:
-        return max(sqrt_up(sum((v * v for v in column), ZERO)) for column in columns)
-    whole = sqrt_up(sum((v * v for row in values for v in row), ZERO))
-    rows, sides = (max(sum(map(abs, some), ZERO) for some in group) for group in (values, columns))
-    return min(whole, sqrt_up(rows * sides))
+    return min(apart, eigenvalue(weighed(list(scaling), rows)) * total)
