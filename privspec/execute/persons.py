@@ -22,6 +22,7 @@ from privspec.execute.data import located
 from privspec.execute.engines import records_of
 from privspec.execute.family import RunContext, readable_plan
 from privspec.execute.keeper import given_for, refuse
+from privspec.execute.persons_asked import EXACT, query_of
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute, computed_in_frame, quantity
 from privspec.kernel.core.problem import read_frame
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
 
 BITS = 24
 """What a number that is added up ranges over is at most so many bits of steps."""
-EXACT = 2**53
-"""Sums are whole numbers of at most this size, which doubles hold."""
-PERSON = "whose"
-"""The column of ids in what is gathered."""
+PERSON = "privspec: whose"
+"""The column of ids in what is gathered, which no table has."""
 
 
 def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) -> Mapping[str, Any]:
@@ -61,7 +60,10 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
             for name in names
         }
         used |= {*names} - {one.name}
-        found[one.name] = _frame(one, one.people, given)
+        of_files = {table: _folder(records.source) for table, records in given.items()}
+        whose = None if one.kept is None or one.people.persons else one.kept.person
+        query = query_of(one.name, one.people, of_files, whose, steps_of)
+        found[one.name] = _frame(one, one.people, given) if query is None else query
     return {name: source for name, source in found.items() if name not in used} if used else found
 
 
@@ -83,6 +85,12 @@ def _columns(one: Data, people: People, table: str) -> list[str]:
     own = (column for column in people.gathered if column.source.table == table)
     cells = [source.name for column in own for part in _parts(column) for source in part.columns]
     return list(dict.fromkeys([*ids, *cells]))
+
+
+def _folder(source: Any) -> Any:
+    """A file of Parquet as a folder of one."""
+    parquet = isinstance(source, Path) and source.suffix.lower() == ".parquet"
+    return sources.Folder((source,), source.parent) if parquet else source
 
 
 def _parts(column: Gathered) -> Iterator[Derived]:

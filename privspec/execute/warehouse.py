@@ -71,7 +71,7 @@ class Select:
 
     def on(self, table: str) -> str:
         """The same of a table of that name, in words that other databases know: they compare texts by their signs."""
-        return self.plain.replace(self.source, _name(table)).replace(" COLLATE C AS", " AS")
+        return self.plain.replace(self.source, name_of(table)).replace(" COLLATE C AS", " AS")
 
 
 class Records(ABC):
@@ -273,6 +273,14 @@ class OfParquet(Records):
         except RowsNeededError:
             return None
 
+    def one_source(self) -> tuple[str, Mapping[str, Any]] | None:
+        """All files as DuckDB reads them, and what their columns hold, where all hold the same."""
+        files, kinds = self.folder.files, list(self.schemas.values())
+        said = [self.folder.said(file) for file in files]
+        with connection(self.name) as database:
+            alike = all(one == kinds[0] for one in kinds) and not any(said) and all(map(_asks, files))
+            return (_parquet(files, {}), kinds[0]) if database is not None and alike else None
+
     def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         with connection(self.name) as database:
             for files in self._alike(asked):
@@ -315,11 +323,11 @@ def _asks(file: Path) -> bool:
 
 def _parquet(files: Sequence[Path], said: Mapping[str, str | None]) -> str:
     """Files as DuckDB reads them, with the cells that their folders say where they have no such column."""
-    found = f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
+    found = f"read_parquet([{', '.join(text_of(str(file)) for file in files)}], hive_partitioning = false)"
     if not said:
         return found
     cells = (
-        f"CAST({'NULL' if text is None else _text(text)} AS VARCHAR) AS {_name(key)}" for key, text in said.items()
+        f"CAST({'NULL' if text is None else text_of(text)} AS VARCHAR) AS {name_of(key)}" for key, text in said.items()
     )
     # of columns that are there twice the first counts
     return f"(SELECT * FROM {found} CROSS JOIN (SELECT {', '.join(cells)}))"
@@ -337,6 +345,8 @@ class Table(sources.Unordered):
     path: Path
     schema: str
     table: str
+    query: str = ""
+    """What is asked in place of a table."""
 
     @classmethod
     def of(cls, name: str, path: Path, table: str) -> Table:
@@ -371,7 +381,7 @@ class Table(sources.Unordered):
 
     @property
     def quoted(self) -> str:
-        return f"data.{_name(self.schema)}.{_name(self.table)}"
+        return f"({self.query})" if self.query else f"data.{name_of(self.schema)}.{name_of(self.table)}"
 
     def frame(self, name: str) -> pl.LazyFrame:
         """All of its rows: for what is no statistic of a table."""
@@ -393,11 +403,13 @@ class OfTable(Records):
     def kinds(self) -> Mapping[str, str]:
         with connection(self.name, self.table.path) as database:
             assert database is not None
-            return _kinds(self.name, database, self._source)
+            return _kinds(self.name, database, self.source)
 
     @cached_property
-    def _source(self) -> str:
+    def source(self) -> str:
         """What is asked: of a view it is what it is made of, which no row makes fail."""
+        if self.table.query:
+            return self.table.quoted
         with connection(self.name, self.table.path) as database:
             assert database is not None
             try:
@@ -415,7 +427,7 @@ class OfTable(Records):
 
     def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         try:
-            query = select_of(asked, self.kinds, self._source)
+            query = select_of(asked, self.kinds, self.source)
         except RowsNeededError:
             for part in self.rows(asked.columns, asked.person):
                 yield from groups_of_frame(asked, part.lazy(), told)
@@ -428,13 +440,13 @@ class OfTable(Records):
         with connection(self.name, self.table.path) as database:
             assert database is not None
             own, rest = Sketches(seeds), list(self.kinds)
-            if self._source == self.table.quoted:
+            if self.source == self.table.quoted:
                 # what a view is made of would be computed for every column anew
-                rest = _counted(self.name, database, self._source, self.kinds, own)
+                rest = _counted(self.name, database, self.source, self.kinds, own)
 
             def read(columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-                cells = (f"{_whole_cell(one, self.kinds[one])} AS {_name(one)}" for one in columns)
-                found = _frames(self.name, database, f"SELECT {', '.join(cells)} FROM {self._source}")
+                cells = (f"{_whole_cell(one, self.kinds[one])} AS {name_of(one)}" for one in columns)
+                found = _frames(self.name, database, f"SELECT {', '.join(cells)} FROM {self.source}")
                 return (part.to_dict() for part in found)
 
             own.join(_sketched(rest, read, seeds))
@@ -442,7 +454,7 @@ class OfTable(Records):
 
     def _rows(self, names: Sequence[str], person: str | None = None) -> str:
         cells = (_cell(one, self.kinds[one], whole=one == person) for one in names)
-        return f"SELECT {', '.join(cells)}\nFROM {self._source}"
+        return f"SELECT {', '.join(cells)}\nFROM {self.source}"
 
     def rows(self, names: Sequence[str], person: str | None = None) -> Iterator[pl.DataFrame]:
         """Its rows, some after others, in columns that polars holds; whose they are in text, whatever the kind."""
@@ -452,12 +464,12 @@ class OfTable(Records):
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
-            return [Select.of(asked, self.kinds, self._source)]
+            return [Select.of(asked, self.kinds, self.source)]
         except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
             rows = self._rows(asked.columns, asked.person)
             said = f"-- {why}: all rows are read\n{rows}"
-            return [Select(said, said, self._source)]
+            return [Select(said, said, self.source)]
 
 
 @contextmanager
@@ -482,7 +494,7 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
     with spilled as folder, duckdb.connect(":memory:") as database:
         _set(database, folder, _may_hold())
         try:
-            database.execute(f"ATTACH {_text(str(path))} AS data (READ_ONLY, TYPE duckdb)")
+            database.execute(f"ATTACH {text_of(str(path))} AS data (READ_ONLY, TYPE duckdb)")
         except duckdb.Error:
             refuse(
                 "PS0802",
@@ -508,7 +520,7 @@ def _of_files(most: int | None, _process: int) -> duckdb.DuckDBPyConnection:
 
 
 def _set(database: duckdb.DuckDBPyConnection, folder: str, most: int | None) -> None:
-    database.execute(f"SET temp_directory = {_text(folder)}")
+    database.execute(f"SET temp_directory = {text_of(folder)}")
     for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
         database.execute(f"SET {setting} = false")
     if most is not None:
@@ -550,6 +562,20 @@ EXACT_DIGITS = 15
 """Whole numbers of so many digits, and their quotient by a power of ten, are rounded once."""
 
 
+def any_row(name: str, database: duckdb.DuckDBPyConnection, source: str) -> bool:
+    """Whether there is any row.
+
+    Raises: DataError (PS0803).
+    """
+    with _said(name):
+        return bool(database.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchall())
+
+
+def is_whole(kind: str) -> bool:
+    """Whether a column holds whole numbers of up to 64 bits."""
+    return _WHOLE.fullmatch(kind) is not None
+
+
 class RowsNeededError(Exception):
     """A column is of a kind of which the database gives rows."""
 
@@ -558,7 +584,8 @@ _WHOLE = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)")
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*\d+\)")
 
 
-def _is_text(kind: str) -> bool:
+def is_text(kind: str) -> bool:
+    """Whether a column holds texts."""
     return kind == "VARCHAR" or (kind.startswith("ENUM(") and kind.endswith(")"))
 
 
@@ -570,9 +597,9 @@ def _kinds(name: str, database: duckdb.DuckDBPyConnection, source: str) -> dict[
 
 def _cell(column: str, kind: str, *, whole: bool = False) -> str:
     """A column as polars is to hold it: what has no counterpart there as text; `whole`: so is all else but lists."""
-    quoted = _name(column)
+    quoted = name_of(column)
     opaque = whole and not kind.endswith((")", "]")) and kind not in _HELD
-    if kind in ("HUGEINT", "UHUGEINT", "BIGNUM") or _is_text(kind) or opaque:
+    if kind in ("HUGEINT", "UHUGEINT", "BIGNUM") or is_text(kind) or opaque:
         return f"CAST({quoted} AS VARCHAR) AS {quoted}"
     return quoted
 
@@ -615,7 +642,7 @@ def _counted(
 
 def _whole_cell(column: str, kind: str) -> str:
     """A column with every cell as it is, in a kind that polars knows."""
-    quoted = _name(column)
+    quoted = name_of(column)
     nested = kind.startswith("STRUCT(") or kind.endswith("]")
     plain = _WHOLE.fullmatch(kind) or _DECIMAL.fullmatch(kind) or kind in _HELD or kind.startswith("TIMESTAMP")
     return quoted if plain or nested else f"CAST({quoted} AS VARCHAR) COLLATE C"
@@ -635,9 +662,9 @@ def _frames(name: str, database: duckdb.DuckDBPyConnection, query: str) -> Itera
             yield found
 
 
-def _double(column: str, kind: str) -> str | None:
+def double_of(column: str, kind: str) -> str | None:
     """A column as numbers of 64 bits, each the nearest; None of what holds no numbers."""
-    quoted = _name(column)
+    quoted = name_of(column)
     if _WHOLE.fullmatch(kind) or kind == "BOOLEAN":
         return f"CAST({quoted} AS DOUBLE)"
     if kind in ("DOUBLE", "FLOAT"):
@@ -660,7 +687,7 @@ MOMENTS = {
 
 def _key(one: Attribute, kind: str) -> str:
     """The key of a column of words or of whole numbers."""
-    quoted, number = _name(one.name), _double(one.name, kind)
+    quoted, number = name_of(one.name), double_of(one.name, kind)
     if one.days and kind in MOMENTS:
         return f"CAST(CAST({MOMENTS[kind].format(quoted)} AS DATE) AS VARCHAR)"
     if number is None:
@@ -674,17 +701,16 @@ def _key(one: Attribute, kind: str) -> str:
         # `least` and `greatest` would take a number for what is missing
         low, high = (f"WHEN {quoted} {sign} THEN" for sign in (f"< {one.lower}", f"> {one.upper}"))
         return f"CASE {low} {one.lower - 1} {high} {one.upper + 1} ELSE {quoted} END"
-    below, above = map(_real, one.beyond)
-    last = _real(one.upper - 0.25)
+    below, above = map(real_of, one.beyond)
+    last = real_of(one.upper - 0.25)
     none = f"WHEN isnan({number}) THEN NULL " if kind in ("DOUBLE", "FLOAT") else ""
-    ends = (
-        f"CASE {none}WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
-    )
+    low, high = map(real_of, (one.lower, one.upper))
+    ends = f"CASE {none}WHEN {number} < {low} THEN {below} WHEN {number} > {high} THEN {above}\n"
     if not one.between:
         return f"{ends}      ELSE {number} END"
     return (
         f"{ends}      WHEN {number} = floor({number}) THEN {number}\n"
-        f"      WHEN floor({number} + 0.5e0) >= {_real(one.upper)} THEN {last}"
+        f"      WHEN floor({number} + 0.5e0) >= {real_of(one.upper)} THEN {last}"
         f" ELSE floor({number} + 0.5e0) + 0.25e0 END"
     )
 
@@ -704,19 +730,19 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     for one in asked.attributes:
         if one.days and kinds[one.name] in MOMENTS:
             continue
-        if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:
+        if not is_text(kinds[one.name]) and double_of(one.name, kinds[one.name]) is None:
             sources.refuse_kind(one.name, asked.name)
     for i, one in enumerate(asked.attributes):
         kind, follows = kinds[one.name], asked.of(one.name) is not None
         if follows:
-            numbers.append(f"{_name(beyond(one.name))} AS beyond_{i}")
+            numbers.append(f"{name_of(beyond(one.name))} AS beyond_{i}")
             cells.append(f"beyond_{i}")
             found.append(f"sum(CAST(beyond_{i} AS INTEGER)) AS tally_{i}_0")
         if not one.measured:
             numbers.append(f"{_key(one, kind)} AS key_{i}")
             cells.append(f"key_{i}")
             continue
-        number = _double(one.name, kind)
+        number = double_of(one.name, kind)
         if number is None:
             raise RowsNeededError
         low, high = one.ends
@@ -726,9 +752,9 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
         cells += [f"{missing if one.shared else _side(one, missing, i)} AS key_{i}", f"x_{i}"]
         if one.shared:
             cells.append(f"{_steps(one, asked.steps, i, inside=inside)} AS steps_{i}")
-        tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
+        tests = [f"x_{i} < {real_of(low)}", f"x_{i} > {real_of(high)}"]
         if high >= THOUSAND:
-            tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / THOUSAND)}"]
+            tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {real_of(high / THOUSAND)}"]
         if not follows:
             found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
@@ -753,43 +779,43 @@ def _with_computed(asked: Statistic, kinds: Mapping[str, str], source: str) -> t
     for one in asked.computed:
         doubles = {}
         for column in one.columns:
-            number = _double(column.name, kinds[column.name])
+            number = double_of(column.name, kinds[column.name])
             if number is None:
                 raise RowsNeededError
             doubles[column.name] = number
-        columns.append(f"{_computed(one, doubles)} AS {_name(one.name)}")
-        columns.append(f"{_outside(one, doubles)} AS {_name(beyond(one.name))}")
+        columns.append(f"{computed(one, doubles)} AS {name_of(one.name)}")
+        columns.append(f"{_outside(one, doubles)} AS {name_of(beyond(one.name))}")
         known[one.name] = "VARCHAR" if one.cuts else "DOUBLE"
     if not columns:
         return source, kinds
-    kept = [_name(name) for name in kinds if name in asked.columns and asked.of(name) is None]
+    kept = [name_of(name) for name in kinds if name in asked.columns and asked.of(name) is None]
     return f"(SELECT {', '.join([*kept, *columns])} FROM {source})", known
 
 
 def _outside(one: Derived, doubles: Mapping[str, str]) -> str:
     """Whether something that a column follows from lies beyond its ends."""
-    ends = {column.name: " AND ".join(map(_real, map(float, column.ends))) for column in one.columns}
+    ends = {column.name: " AND ".join(map(real_of, map(float, column.ends))) for column in one.columns}
     return f"NOT ({' AND '.join(f'{doubles[name]} BETWEEN {between}' for name, between in ends.items())})"
 
 
-def _computed(one: Derived, doubles: Mapping[str, str]) -> str:
+def computed(one: Derived, doubles: Mapping[str, str]) -> str:
     """What a column holds that follows from others; nothing where one of these is missing."""
     assert one.formula is not None
     inside = {}
     for column in one.columns:
-        x, (low, high) = doubles[column.name], (_real(float(end)) for end in column.ends)
+        x, (low, high) = doubles[column.name], (real_of(float(end)) for end in column.ends)
         nearest = x if column.between else f"floor({x} + 0.5e0)"
         inside[column.name] = f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {nearest} END)"
     found = one.formula.fold(
         inside.__getitem__,
-        lambda number: f"CAST({_real(float(number))} AS DOUBLE)",
+        lambda number: f"CAST({real_of(float(number))} AS DOUBLE)",
         _combined,
         lambda base, exponent, size: f"({' * '.join([f'abs({base})' if size else base] * exponent)})",
     )
     if one.cuts:
         sides = zip(below_of(one.cuts), one.labels, strict=False)
-        classes = " ".join(f"WHEN {found} < {_real(value)} THEN {_text(label)}" for value, label in sides)
-        found = f"CASE {classes} ELSE {_text(one.labels[-1])} END"
+        classes = " ".join(f"WHEN {found} < {real_of(value)} THEN {text_of(label)}" for value, label in sides)
+        found = f"CASE {classes} ELSE {text_of(one.labels[-1])} END"
     missing = " OR ".join(f"{x} IS NULL OR isnan({x})" for x in doubles.values())
     return f"CASE WHEN {missing} THEN NULL ELSE {found} END"
 
@@ -801,7 +827,7 @@ def _combined(sign: str, left: str, right: str) -> str:
 
 def _side(one: Attribute, missing: str, i: int) -> str:
     """How many cuts lie below, nothing where a number is missing."""
-    sides = (f"WHEN x_{i} < {_real(value)} THEN {k}" for k, value in enumerate(one.below))
+    sides = (f"WHEN x_{i} < {real_of(value)} THEN {k}" for k, value in enumerate(one.below))
     return f"CASE WHEN {missing} THEN NULL {' '.join(sides)} ELSE {len(one.below)} END"
 
 
@@ -815,14 +841,14 @@ def _steps(one: Attribute, most: int, i: int, *, inside: bool) -> str:
     """What a number counts as; `inside`: nothing if it lies outside its range, without a branch."""
     low, high = one.ends
     # a third cheaper than `least` and `greatest`
-    below, above = (f"WHEN x_{i} {sign} {_real(end)} THEN {_real(end)}" for sign, end in (("<", low), (">", high)))
+    below, above = (f"WHEN x_{i} {sign} {real_of(end)} THEN {real_of(end)}" for sign, end in (("<", low), (">", high)))
     steps = f"x_{i}" if inside else f"(CASE {below} {above} ELSE x_{i} END)"
-    steps = f"({steps} - {_real(low)})" if low else steps
+    steps = f"({steps} - {real_of(low)})" if low else steps
     if inside:
         # half as long as the branches; infinity times 0 is no number, which becomes NULL, and sums leave that out
-        steps = f"{steps} * CAST(x_{i} BETWEEN {_real(low)} AND {_real(high)} AS DOUBLE)"
-    steps = f"floor({steps} * {_real(one.factor(most))} + 0.5e0)"
-    steps = f"least({steps}, {_real(most)})" if _top(one, most) > most else steps
+        steps = f"{steps} * CAST(x_{i} BETWEEN {real_of(low)} AND {real_of(high)} AS DOUBLE)"
+    steps = f"floor({steps} * {real_of(one.factor(most))} + 0.5e0)"
+    steps = f"least({steps}, {real_of(most)})" if _top(one, most) > most else steps
     return f"{'TRY_CAST' if inside else 'CAST'}({steps} AS {'INTEGER' if most < 2**31 else 'BIGINT'})"
 
 
@@ -857,15 +883,17 @@ def _listed(items: Sequence[str]) -> str:
     return ",\n    ".join(items)
 
 
-def _name(text: str) -> str:
+def name_of(text: str) -> str:
+    """A name in quotes."""
     return '"' + text.replace('"', '""') + '"'
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
+    """A text as a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def _real(value: float) -> str:
+def real_of(value: float) -> str:
     """A number as a literal of 64 bits."""
     text = repr(float(value))
     return text if "e" in text else text + "e0"

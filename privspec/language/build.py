@@ -38,6 +38,29 @@ def _after(children: Sequence[Any], mark: str) -> Any | None:
     return None
 
 
+class _ColumnIs(s.Node):
+    """`base.name = value` in a call, which is about the table that the call is about."""
+
+    base: s.Expr
+    name: str
+    value: s.Expr
+
+
+def _arguments(items: Sequence[Any]) -> tuple[Any, ...]:
+    """`any(visits.code = A)` as `any(visits, code = A)`; of another table than the first, a column that none has."""
+    found: list[Any] = []
+    for item in items:
+        if not isinstance(item, _ColumnIs):
+            found.append(item)
+            continue
+        if not found:
+            found.append(item.base)
+        first = found[0].base if isinstance(found[0], s.Attribute) else found[0]
+        name = item.name if first == item.base else f"{getattr(item.base, 'id', '')}.{item.name}"
+        found.append(s.Keyword(name, item.value, span=item.span))
+    return tuple(found)
+
+
 def _leaf(token: Token) -> s.Number | s.Name:
     if token.type == "NUMBER":
         return s.Number(Fraction(token.value), token.value, span=token.span)
@@ -154,7 +177,7 @@ ACTIONS: dict[str, Action] = {
     "name": lambda c: s.Name(c[0].value, span=c[0].span),
     "string": _make(s.String, lambda c: (c[0].value,)),
     "day": _make(s.String, lambda c: (c[0].value,)),
-    "call": _make(s.Call, lambda c: (c[0].value, _nodes(c))),
+    "call": _make(s.Call, lambda c: (c[0].value, _arguments(_nodes(c)))),
     "set": _make(s.SetOf, lambda c: (_nodes(c),)),
     "vector": _make(s.Vector, lambda c: (_nodes(c),)),
     "parentheses": _parentheses,
@@ -171,6 +194,7 @@ ACTIONS: dict[str, Action] = {
     "absolute": _make(s.Absolute, lambda c: (c[1],)),
     "over": _make(s.Over, lambda c: (c[0].value, *_given(_nodes(c)))),
     "known": _make(s.Known, lambda c: (s.Name(c[0].value, span=c[0].span), s.SetOf((c[2],), span=c[2].span))),
+    "column_is": _make(_ColumnIs, lambda c: (c[0], c[2].value, c[4])),
     "keyword": _make(s.Keyword, lambda c: (c[0].value, c[2])),
     "condition": _make(s.Condition, lambda c: (c[1].type, c[0], c[2])),
     "holds": _make(s.Holds, lambda c: (c[2].type, c[1], c[3])),

@@ -18,6 +18,7 @@ from privspec.execute.cells import id_text
 from privspec.execute.family import RunContext
 from privspec.execute.persons import of_plan
 from privspec.execute.sources import TextFiles
+from privspec.execute.warehouse import Table
 from privspec.kernel.writing import write
 from privspec.problem.elaborate import elaborate
 
@@ -168,6 +169,49 @@ def test_every_engine_looks_up_the_same(tmp_path: Path) -> None:
         found = made(JOINED, data).select("code", "sex", "born")
         # a blank cell of a text file is missing
         assert sorted(repr((code or None, sex, born and int(born))) for code, sex, born in found.rows()) == wanted, name
+
+
+def test_databases_and_parquet_are_asked_once(tmp_path: Path) -> None:
+    """One SELECT, but where texts are not those of their cells: then records are read, and give the same."""
+    data = sources(tmp_path, visits(40), patients(5))
+    document = {"problem": write(elaborate(Problem(PERSONS).check()))}
+    for name in ("table", ".parquet", "folder"):
+        (found,) = of_plan(document, data[name], RunContext()).values()
+        assert isinstance(found, Table)
+        assert found.query.startswith("WITH")
+    odd = pl.DataFrame(
+        [{"person": who, "code": " A", "day": "2025-01-01T05:00", "age": 3, "paid": 1.0} for who in ("7", "07")]
+    )
+    odd.write_parquet(tmp_path / "odd.parquet")
+    (found,) = of_plan(document, {**data[".parquet"], "visits": tmp_path / "odd.parquet"}, RunContext()).values()
+    assert isinstance(found, pl.DataFrame)
+    whole, few = (
+        made(PERSONS, {"visits": odd, "patients": data["frame"]["patients"]}),
+        ["person", "many", "first", "sex"],
+    )
+    assert rows(found.select(few)) == rows(whole.select(few))
+    assert ("07", 1, "2025-01-01", None) in rows(found.select(few))
+
+
+def test_columns_of_any_name_are_told_apart(tmp_path: Path) -> None:
+    text = (
+        "variables:\n  input t in table(whose in id, id in {A, B}, everybody in 0..9)\n"
+        "  input u in table(id in id, cell_0_0 in 0..9)\n  output O\nbackground:\n  person = persons(t, u)\n"
+        "  person.id = any(t, id = A)\n  person.persons_0 = max(t.everybody)\n"
+        "  person.cell_0_0 = min(count(u, cell_0_0 > 3), 4)\n"
+        "loss: E[ ||O - histogram(person, by = {id, persons_0, cell_0_0})||^2 ]\n"
+        "privacy: O is 1-zCDP wrt (t, u), adding or removing one whose\n"
+    )
+    t = pl.DataFrame({"whose": [1, 1, 2], "id": ["A", "B", "B"], "everybody": [4, 5, 6]})
+    u = pl.DataFrame({"id": ["1", "3", "3"], "cell_0_0": [3, 4, 5]})
+    wanted = {("1", "yes", 5, 0), ("2", "no", 6, 0), ("3", "no", None, 2)}
+    for name, frame in (("t", t), ("u", u)):
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    for data in ({"t": t, "u": u}, {"t": tmp_path / "t.parquet", "u": tmp_path / "u.parquet"}):
+        document = {"problem": write(elaborate(Problem(text).check()))}
+        (found,) = of_plan(document, data, RunContext()).values()
+        frame = found if isinstance(found, pl.DataFrame) else found.frame("t").collect()
+        assert rows(frame.select("whose", "id", "persons_0", "cell_0_0")) == wanted
 
 
 def test_ids_are_compared_by_their_text() -> None:

@@ -27,6 +27,7 @@ DOMAINS = {
     "person.n = min(count(visits, code = A, age >= 18), 3)": IntegerRange(0, 3),
     "person.n = min(sum(visits.age), 200)": IntegerRange(0, 200),
     "person.n = any(visits, code in {A})": FiniteSet(("no", "yes")),
+    'person.n = any(visits.code = "B", visits.age = 3)': FiniteSet(("no", "yes")),
     "person.n = any(visits.paid > 3, day >= 2025-02-01)": FiniteSet(("no", "yes")),
     "person.n = max(visits.age, code = B)": IntegerRange(0, 90),
     "person.n = min(visits.paid)": Between(Fraction(-5), Fraction(9)),
