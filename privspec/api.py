@@ -210,7 +210,7 @@ def load(path: str | Path, **parameters: Any) -> Problem:
 
     Raises: UsageError if there is no such file.
     """
-    from privspec.manual import spec_source
+    from privspec.pipeline import spec_source
 
     source, base = spec_source(Path(path))
     return Problem(source.text, parameters, base=base, name=source.name)

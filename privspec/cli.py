@@ -326,8 +326,7 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Request:
-    from privspec.manual import spec_source
-    from privspec.pipeline import Request
+    from privspec.pipeline import Request, spec_source
 
     values = {name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()}
     source, base = spec_source(spec)

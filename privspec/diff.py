@@ -299,8 +299,7 @@ def read_side(path: Path) -> Side:
 
     Raises: UsageError, SpecError, VerificationError.
     """
-    from privspec.manual import spec_source
-    from privspec.pipeline import Request, check
+    from privspec.pipeline import Request, check, spec_source
     from privspec.plan import Plan
 
     if path.suffix != ".json":

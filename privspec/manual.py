@@ -11,12 +11,11 @@ read.
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
-from importlib.resources import as_file, files
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from textwrap import fill
@@ -26,12 +25,10 @@ import numpy as np
 from privspec.core.diagnostics import UsageError
 from privspec.core.files import write_atomically
 from privspec.core.records import dataclass
-from privspec.core.spans import Source
 from privspec.core.suggest import nearest
 from privspec.functions import REGISTRY
 from privspec.kernel.measures import ZERO_CONCENTRATED
 from privspec.language.layout import SECTIONS
-from privspec.language.parser import decode_source, read_source
 from privspec.model.domains import NUMBER, FiniteSet, Table, Tables, Type
 from privspec.model.library import Argument, Arguments, FunctionError
 
@@ -305,23 +302,6 @@ class Template:
 
     name: str
     title: str
-
-
-def spec_source(path: Path) -> tuple[Source, Path]:
-    """A spec, and the folder of the files that it names: a file, `-` for standard input, or the name of a template.
-
-    Raises: UsageError if there is none, SpecError if it is not UTF-8.
-    """
-    if str(path) == "-":
-        return decode_source("standard input", sys.stdin.buffer.read()), Path()
-    if path.exists() or path.suffix or len(path.parts) != 1:
-        return read_source(path), path.parent
-    if str(path) not in (names := [one.name for one in list_templates()]):
-        near = nearest(str(path), names)
-        hint = f"did you mean {near}?" if near else "`privspec templates` lists the built-in specs"
-        raise UsageError.of("PS0701", f"there is no file and no built-in spec {path}", help=hint)
-    with as_file(files("privspec.specs")) as folder:
-        return read_source(folder / f"{path}.priv"), folder
 
 
 def list_templates() -> tuple[Template, ...]:

@@ -6,13 +6,15 @@ line prints what one of them returns.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import SolveError, VerificationError
+from privspec.core.diagnostics import SolveError, UsageError, VerificationError
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 
@@ -239,3 +241,26 @@ def confirm(plan: Plan) -> Plan:
             help="please report this with the spec; no guarantee was given and nothing was released",
         )
     return plan
+
+
+def spec_source(path: Path) -> tuple[Source, Path]:
+    """A spec, and the folder of the files that it names: a file, `-` for standard input, or the name of a template.
+
+    Raises: UsageError if there is none, SpecError if it is not UTF-8.
+    """
+    from privspec.language.parser import decode_source, read_source
+
+    if str(path) == "-":
+        return decode_source("standard input", sys.stdin.buffer.read()), Path()
+    if path.exists() or path.suffix or len(path.parts) != 1:
+        return read_source(path), path.parent
+    from privspec.core.suggest import nearest
+
+    built_in = files("privspec.specs")
+    names = [entry.name.removesuffix(".priv") for entry in built_in.iterdir() if entry.name.endswith(".priv")]
+    if str(path) not in names:
+        near = nearest(str(path), names)
+        hint = f"did you mean {near}?" if near else "`privspec templates` lists the built-in specs"
+        raise UsageError.of("PS0701", f"there is no file and no built-in spec {path}", help=hint)
+    with as_file(built_in) as folder:
+        return read_source(folder / f"{path}.priv"), folder

@@ -31,7 +31,6 @@ from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import model_inside
 from privspec.problem.words import block_words, words
-from privspec.stated import Guarantee, Loss, Stated
 
 if TYPE_CHECKING:
     from privspec.execute.family import Progress
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from privspec.families.tables.aggregate import Aggregate
     from privspec.model.graph import Model
     from privspec.noise.samplers import Randomness
+    from privspec.stated import Guarantee, Loss, Stated
     from privspec.trusted import Trusted
 
 
@@ -289,6 +289,8 @@ class Plan:
     @cached_property
     def stated(self) -> Stated:
         """What the plan states, in types."""
+        from privspec.stated import Stated
+
         return Stated.of(self.document)
 
     @property

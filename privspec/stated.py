@@ -289,26 +289,16 @@ class Remarks(Part):
 class Site(Part):
     """A place where noise enters, by its variance, its scale or its shape."""
 
-    at: str = "output"
-    kind: str = "unknown"
+    at: str
     shape: str = ""
     covariance: str = ""
     variance: tuple[Fraction, ...] | None = None
     scale: tuple[Fraction, ...] | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-class Share(Part):
-    """What a part of a system spends of a line: a measure and its amounts by name."""
+class PartOfPlan(Part):
+    """What is promised for a part of a system."""
 
-    name: str
-    amounts: tuple[tuple[str, ...], ...]
-
-
-class Shares(Part):
-    """What a part of a system spends of each line, and what is promised for it."""
-
-    shares: tuple[Share, ...]
     guarantees: tuple[Guarantee, ...] = ()
 
 
@@ -329,31 +319,7 @@ class Mechanism(Part):
     output_covariance: Any = None
     pulled: Pulled | None = None
     scalars: Mapping[str, str] = field(default_factory=dict)
-    components: Mapping[str, Shares] = field(default_factory=dict)
-    choices: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Route(Part):
-    """A statistic that noise can be added to; `estimated_within` where it is not quite the one that the spec names."""
-
-    at: str
-    name: str
-    estimated_within: Any = None
-
-
-class Statistic(Part):
-    """The block of a problem about a statistic of bounded records."""
-
-    source: str
-    function: str
-    parties: int
-    count: int
-    dimension: int
-    output: str
-    grid: str
-    party: str = "person"
-    radius: Fraction | None = None
-    routes: tuple[Route, ...] = ()
+    components: Mapping[str, PartOfPlan] = field(default_factory=dict)
 
 
 class TrustPart(Part):

@@ -18,7 +18,7 @@ import numpy as np
 
 from privspec.core.records import dataclass, field
 from privspec.model import domains
-from privspec.model.distances import distances, takes_distance
+from privspec.model.distances import distances
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
     NeighbourRelation,
@@ -29,6 +29,7 @@ from privspec.model.neighbours import (
     ReplacingVoter,
     Spaced,
 )
+from privspec.model.requirements import takes_distance
 from privspec.model.values import show
 from privspec.problem.elaborate import kept_of
 

@@ -495,7 +495,7 @@ def _site_fact(site: Site, spread: Mapping[str, Array], release: Release) -> Sit
         times = np.array(site.scale, dtype=float) / np.array(release.noise.sizes(release.grid), dtype=float)
         known = times * np.sqrt(strategy_variances(release))
     else:
-        law = SHAPES.get(site.shape, site.shape or site.kind)
+        law = SHAPES.get(site.shape, site.shape)
         known = spread.get(site.at, known) if site.shape else known
     size = known.size if size is None else size
     return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))

@@ -28,9 +28,9 @@ from privspec.kernel.core.reading import Grid
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies
 from privspec.kernel.measures import PURE
-from privspec.kernel.statistics import Site
+from privspec.kernel.statistics import Site, StatisticBlock
 from privspec.kernel.streams import Banded
-from privspec.stated import Stated, Statistic
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -436,7 +436,7 @@ _SHAPES = {
 class StatisticFact(MechanismFact):
     """One statistic of bounded records with noise; `statistic` is what the spec means by it."""
 
-    statistic: Statistic
+    statistic: StatisticBlock
     route: str
     own_ball: bool
     note: Note
@@ -464,7 +464,12 @@ class StatisticFact(MechanismFact):
     @property
     def party(self) -> str:
         """One of those who hold the records."""
-        return self.statistic.party
+        return self.statistic.party or "person"
+
+    @property
+    def grid(self) -> str:
+        """The step of the records, in full."""
+        return str(self.statistic.grid)
 
     @property
     def place(self) -> str:
@@ -543,8 +548,8 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    done, (block,) = plan.executed, plan.problem.blocks
-    found = Statistic.read(block)
+    done = plan.executed
+    found = done.block
     route = next(route for route in found.routes if route.at == done.route)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     return StatisticFact(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,13 @@ from privspec.explain.graphs import observers
 from privspec.explain.messages import phrase, plotted, say, tabled
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
+from privspec.kernel.core.problem import AskedMeasure
+from privspec.kernel.core.reading import read
+from privspec.kernel.systems import PartOfSystem
 from privspec.model.reports import listing
 from privspec.model.values import show
-from privspec.problem.systems import part_names, parts_of
-from privspec.stated import Share, Stated
+from privspec.problem.systems import parts_of
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.facts import AlternativeFact, Judgement
@@ -46,7 +48,7 @@ class SystemFact(MechanismFact):
     spent: tuple[str, ...]
     chosen: tuple[tuple[str, str], ...]
     runs: tuple[str, ...]
-    shares: tuple[tuple[Share, ...], ...]
+    shares: tuple[tuple[AskedMeasure, ...], ...]
     lines: tuple[tuple[int, ...], ...]
     often: tuple[str, ...]
 
@@ -176,21 +178,22 @@ def system_fact(
 
     Raises: KeyError, ValueError if it is not of that form.
     """
-    plans, listed = part_plans(document), plan.problem.blocks[0]["parts"]
-    shares = [plan.mechanism.components[name].shares for name in part_names(document)]
+    plans, executed = part_plans(document), plan.executed
+    listed = executed.block.parts
+    shares = [[read(AskedMeasure, one) for one in dict(own.entries())["shares"].items()] for _, own in executed.plans]
     models = [None] * len(plans) if model is None else [part.model for part in parts_of(model)]
-    read = tuple(
+    described = tuple(
         facts(one | {"digest": ""}, own, judgement, None if own is None else own.loss)
         for one, own in zip(plans, models, strict=True)
     )
     return SystemFact(
         family=plan.mechanism.family,
-        released=frozenset().union(*(part.mechanism.released for part in read)),
-        parts=read,
-        runs=tuple(text for own, part in zip(read, listed, strict=True) for text in _runs(_names(own), part)),
-        shares=tuple(shares),
-        lines=tuple(tuple(part["lines"]) for part in listed),
-        chosen=tuple((name, show(value)) for name, value in plan.mechanism.choices.items()),
+        released=frozenset().union(*(part.mechanism.released for part in described)),
+        parts=described,
+        runs=tuple(text for own, part in zip(described, listed, strict=True) for text in _runs(_names(own), part)),
+        shares=tuple(map(tuple, shares)),
+        lines=tuple(part.lines for part in listed),
+        chosen=tuple((name, show(value)) for name, value in (executed.choices or {}).items()),
         spent=tuple(
             " and ".join(dict.fromkeys(map(_share, own))) + _each_time(held)
             for own, held in zip(shares, listed, strict=True)
@@ -199,28 +202,28 @@ def system_fact(
     )
 
 
-def _each_time(part: Mapping[str, Any]) -> str:
-    times = f", {part['times']} times" if part["times"] > 1 else ""
-    return times + (f", if {_condition(part)}" if part["only_if"] is not None else "")
+def _each_time(part: PartOfSystem) -> str:
+    times = f", {part.times} times" if part.times > 1 else ""
+    return times + (f", if {_condition(part)}" if part.only_if is not None else "")
 
 
-def _condition(part: Mapping[str, Any]) -> str:
+def _condition(part: PartOfSystem) -> str:
     """As in "first.O > 20"."""
-    sign, limit = part.get("sign", "!="), show(Fraction(str(part.get("limit", 0))))
-    return f"{part['only_if']} is not 0" if (sign, limit) == ("!=", "0") else f"{part['only_if']} {sign} {limit}"
+    plain = part.sign == "!=" and not part.limit
+    return f"{part.only_if} is not 0" if plain else f"{part.only_if} {part.sign} {show(part.limit)}"
 
 
-def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
+def _runs(names: str, part: PartOfSystem) -> Iterator[str]:
     """How often a part is drawn and when, and what bounds all of it together."""
-    if part["times"] > 1:
-        yield phrase("system.runs.times", names=names, times=part["times"])
-    if part["only_if"] is not None:
+    if part.times > 1:
+        yield phrase("system.runs.times", names=names, times=part.times)
+    if part.only_if is not None:
         yield phrase("system.runs.only_if", names=names, condition=_condition(part))
 
 
-def _share(share: Share) -> str:
+def _share(share: AskedMeasure) -> str:
     """As in "0.734278-DP"."""
-    amounts = ", ".join(show(Fraction(value)) for _, value in share.amounts)
+    amounts = ", ".join(show(value) for value in share.figures({}).values())
     name = re.sub(r"^\(.*\)|^[a-z]+", "", share.name)
     return f"({amounts}){name}" if len(share.amounts) > 1 else f"{amounts}{name}"
 
@@ -246,16 +249,16 @@ class PartOfPicture:
     alone: Quantity | None
 
 
-def curve_of(share: Share) -> Curve | None:
+def curve_of(share: AskedMeasure) -> Curve | None:
     """What a share lets through; None for a measure without a curve of its own."""
-    amounts = {name: float(Fraction(value)) for name, value in share.amounts}
+    amounts = {name: float(value) for name, value in share.figures({}).items()}
     if "mu" in amounts or "rho" in amounts:
         return GaussianCurve(amounts.get("mu", sqrt(2 * amounts.get("rho", 0.0))))
     return EpsilonDeltaCurve(amounts["epsilon"], amounts.get("delta", 0.0)) if "epsilon" in amounts else None
 
 
 def parts_of_picture(
-    parts: Sequence[Facts], spent: Sequence[str], shares: Sequence[Sequence[Share]], whole: Facts
+    parts: Sequence[Facts], spent: Sequence[str], shares: Sequence[Sequence[AskedMeasure]], whole: Facts
 ) -> tuple[PartOfPicture, ...]:
     """The parts in order, with who sees them by the lines of the whole spec."""
     seen = {"anyone": tuple(sorted(whole.mechanism.released))} if whole.model is None else observers(whole.model)

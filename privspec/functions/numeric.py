@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.columns import crossed
 from privspec.core.records import dataclass
 from privspec.model import domains
 from privspec.model.conditions import LEAST
@@ -332,6 +331,8 @@ class _Selected:
 
     def labels(self) -> Labels:
         """The values of the columns that stay apart; of those that are counted in ranges both ends: "3..5"."""
+        from privspec.core.columns import crossed
+
         found = cell_values(self.table, self.by, self.kept)
         for i in self.by if found else ():
             name = self.table.names[i]

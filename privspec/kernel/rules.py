@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Refused, frozen
-from privspec.kernel.laws.law import NoisyView
 from privspec.kernel.losses import FiniteLaws, Loss, Response
 from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Shown, Structured, Table, Term, Times
 
 if TYPE_CHECKING:
     from flint import fmpq_mat
 
+    from privspec.kernel.laws.law import NoisyView
     from privspec.kernel.laws.threshold import Normal
     from privspec.kernel.strategies.dense import Scaling
     from privspec.kernel.strategies.sequences import Proof
@@ -216,6 +216,8 @@ def _check_condition(condition: str, own: Theorem, seen: Seen, parts: tuple[Theo
 
 def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
     """What whoever sees some outputs sees of a curator's noisy answers; a mixture of them if an inverse is given."""
+    from privspec.kernel.laws.law import NoisyView  # tables need no law of noise
+
     rows = term.used(seen)
     view = NoisyView(term.strategy, tuple(rows), term.strategy.chosen(rows), term.lattice)
     return view if inverse is None else _mixed(term, seen, view, inverse)
@@ -234,6 +236,8 @@ def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:
     """What all answers let through, whoever sees them."""
     if hint.inverse is not None:
         raise Refused("a mixture of what everybody sees")
+    from privspec.kernel.laws.law import NoisyView
+
     rows = tuple(range(term.strategy.answers))
     return term.law.let_through(NoisyView(term.strategy, rows, term.strategy, term.lattice), change, hint.scaling)
 

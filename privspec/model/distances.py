@@ -252,11 +252,6 @@ def _lattice(metric: str, values: Sequence[Sequence[Any]]) -> Lattice:
     return Lattice(metric, points.astype(np.int64) if fits else points, np.array(words, dtype=bool), scale)
 
 
-def takes_distance(requirement: object) -> bool:
-    """Whether a line compares inputs by how far apart they are."""
-    return isinstance(requirement, Requirement) and requirement.measure.of.takes_distance
-
-
 def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequence[Value]]) -> Distances:
     """The distances of a line between joint values of the inputs in `lists`, numbered row-major in the line's order.
 

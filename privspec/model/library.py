@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.columns import Cells
 from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
@@ -24,6 +23,7 @@ from privspec.model.domains import Between, Domain, Type
 from privspec.model.values import Array, Value
 
 if TYPE_CHECKING:
+    from privspec.core.columns import Cells
     from privspec.model.voting import Drawn
 
 

@@ -30,7 +30,6 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
-from privspec.model.distances import DISTANCES, DistanceReader, exact_entry
 from privspec.model.domain_rules import whole
 from privspec.model.domains import Domain, Power, is_numeric
 from privspec.model.evaluate import Environment, evaluate, members
@@ -208,6 +207,8 @@ class RequirementReader:
         """The distance of a line that needs one; one without a name for others; None after a complaint."""
         needed, clause = BY_WORD[line.measure][0].takes_distance, clauses.distance
         if clause is not None and needed:
+            from privspec.model.distances import DistanceReader
+
             return DistanceReader(self.scope, self.report, self.public, self.blocks).read(clause, wrt)
         if clause is not None:
             message = f"{line.measure} takes no distance"
@@ -215,6 +216,8 @@ class RequirementReader:
             return None
         if not needed:
             return Metric("")
+        from privspec.model.distances import DISTANCES
+
         hint = f"add `, distance euclidean` (or {listing(list(DISTANCES)[1:], 'or')})"
         self.report.error("PS0309", line.span, f"{line.measure} needs a distance", help=hint)
         return None
@@ -582,6 +585,8 @@ class RequirementReader:
         if not isinstance(found, np.ndarray) or found.ndim != 2:
             hint = 'write csv("edges.csv") with two numbers a row, or [{north, east}, {east, south}]'
             raise Failure("PS0347", graph.span, "a graph is a list of pairs of values that are neighbours", help=hint)
+        from privspec.model.distances import exact_entry
+
         return [[exact_entry(value) for value in row] for row in found]
 
     def _person(self, unit: syntax.OneUnit, *, adding: bool) -> nb.NeighbourRelation:

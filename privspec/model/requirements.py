@@ -258,3 +258,8 @@ class AssertedSensitivity:
     neighbours: NeighbourRelation
     line: int
     text: str
+
+
+def takes_distance(requirement: object) -> bool:
+    """Whether a line compares inputs by how far apart they are."""
+    return isinstance(requirement, Requirement) and requirement.measure.of.takes_distance

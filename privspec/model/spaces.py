@@ -15,7 +15,6 @@ import numpy as np
 from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.walk import children, names_used, reached
-from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, PartialRankingOf, Power
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model
@@ -33,7 +32,7 @@ from privspec.model.neighbours import (
 )
 from privspec.model.priors import Law
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import Requirement, takes_distance
 from privspec.model.targets import Degree, degree_in, degree_of, environment, values_at
 from privspec.model.values import Array, Value, as_float, show
 

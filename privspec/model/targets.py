@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.columns import Cells, Column, crossed
 from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -29,6 +28,7 @@ from privspec.model.reports import Failure
 from privspec.model.values import Array, CellCounts, Value, as_float, show
 
 if TYPE_CHECKING:
+    from privspec.core.columns import Cells
     from privspec.model.domains import Table
 
 
@@ -161,7 +161,7 @@ def value_of(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
     return stack([evaluate(expr, known.bind(node.index, Fraction(i))) for i in range(1, size + 1)], expr.span)
 
 
-Labels: TypeAlias = Mapping[str, Cells]
+Labels: TypeAlias = "Mapping[str, Cells]"
 """By column: one label for each number of a value, row-major; None where the column says nothing of a number."""
 
 _AXES: Mapping[int, tuple[str, ...]] = {0: (), 1: ("index",), 2: ("row", "column")}
@@ -182,6 +182,8 @@ def labels_of(model: Model | None, name: str, shape: tuple[int, ...]) -> Labels:
 
 def numbered(shape: tuple[int, ...], index: str | None = None) -> Labels:
     """The place of each entry, counted from 1 as the language counts; `index` is the name of the first axis."""
+    from privspec.core.columns import crossed  # few look at labels
+
     first = () if index is None or not shape else (index,)
     rest = len(shape) - len(first)
     names = first + _AXES.get(rest, tuple(f"index_{j + 1}" for j in range(rest)))
@@ -206,6 +208,8 @@ def cell_values(
 
 def joined(parts: Iterable[tuple[Labels, int]]) -> Labels:
     """The labels of values one after another, of so many numbers each."""
+    from privspec.core.columns import Column
+
     listed = list(parts)
     names = dict.fromkeys(name for labels, _ in listed for name in labels)
     return {

@@ -28,7 +28,6 @@ from privspec.core.rounding import root
 from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.walk import names_used, reached
-from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Table
 from privspec.model.graph import Model
 from privspec.model.joint_laws import input_law, laws_given, modelled, parents, partners, world_law
@@ -45,7 +44,7 @@ from privspec.model.neighbours import (
 from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law, fits, joint_law, law_of, short
 from privspec.model.reports import Failure
-from privspec.model.requirements import DataModel, Requirement
+from privspec.model.requirements import DataModel, Requirement, takes_distance
 from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, looked_at, space_of, values_of
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, Value
@@ -163,6 +162,8 @@ class Adjacency:
         """Pairs of rows with the least distance of two of their worlds."""
         place = {s.node.name: i for i, s in enumerate(self.spaces)}
         named = [name for name in requirement.wrt if name in place]
+        from privspec.model.distances import distances
+
         apart = distances(self.model, requirement, {name: tuple(self.spaces[place[name]].values) for name in named})
         sizes = [s.size for s in self.spaces]
         values = np.unravel_index(np.arange(prod(sizes)), sizes)

@@ -14,7 +14,6 @@ from privspec.kernel.measures import LOCAL_APPROXIMATE
 from privspec.kernel.trust import NORMS
 from privspec.language import syntax
 from privspec.model.conditions import unread_columns
-from privspec.model.distances import takes_distance
 from privspec.model.domains import Table
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
@@ -27,7 +26,7 @@ from privspec.model.neighbours import (
     ReplacingPerson,
 )
 from privspec.model.reports import listing
-from privspec.model.requirements import Chain, Requirement
+from privspec.model.requirements import Chain, Requirement, takes_distance
 from privspec.model.values import show
 from privspec.problem.words import kept_words
 from privspec.registry import block_of, family_of

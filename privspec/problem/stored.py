@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import LIST_LIMIT, pack, read_array
 from privspec.core.spans import Source
 from privspec.kernel.core.reading import JsonNode
 from privspec.model.graph import Model, value_text
@@ -73,6 +72,8 @@ def _list_text(value: NDArray[Any]) -> str:
 
 
 def _array_json(array: NDArray[Any]) -> dict[str, Any]:
+    from privspec.core.matrices import LIST_LIMIT, pack
+
     values = np.ascontiguousarray(array, dtype="<f8")
     raw = values.tobytes()
     head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
@@ -165,6 +166,8 @@ def _parameter(item: JsonNode) -> Any:
 
 
 def _constant(item: JsonNode) -> NDArray[np.float64]:
+    from privspec.core.matrices import read_array
+
     try:
         array = read_array(item.value)
     except ValueError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from fractions import Fraction
 from xml.etree import ElementTree
 
 import pytest
 
 from privspec.explain.quantities import rounded
 from privspec.explain.system import PartOfPicture, curve_of, draw, system_plot
+from privspec.kernel.core.problem import AskedMeasure
+from privspec.kernel.measures import TOTAL_VARIATION
 from privspec.plan import Plan
-from privspec.stated import Share
 from tests.plans import solved
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,10 +60,10 @@ def test_the_table_says_what_the_picture_shows() -> None:
     ],
 )
 def test_shares_in_one_currency(name: str, amounts: tuple[tuple[str, str], ...], advantage: float) -> None:
-    curve = curve_of(Share(name, amounts))
+    curve = curve_of(AskedMeasure(name, tuple((key, Fraction(value)) for key, value in amounts), None, ()))
     assert curve is not None
     assert 1 - 2 * curve.equal_error() == pytest.approx(advantage, rel=1e-6)
-    assert curve_of(replace(Share(name, amounts), amounts=(("order", "2"),))) is None
+    assert curve_of(AskedMeasure(TOTAL_VARIATION.name, (("advantage", Fraction(1, 4)),), None, ())) is None
 
 
 def test_pages_of_a_system_show_it_and_say_what_each_part_spends_of_each_line() -> None:
