@@ -11,6 +11,7 @@ from privspec.kernel.core.linear import InputLayout, Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
 from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, read_frame, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
+from privspec.kernel.promises import are_chances
 from privspec.kernel.tables import least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.worth import OPTIMAL_GAP, near
@@ -77,7 +78,7 @@ class Cut:
 def _law(found: Grid, what: str) -> list[Fraction]:
     """Chances that add up to one."""
     values = found.values()
-    if min(values, default=Fraction(-1)) < 0 or sum(values) != 1:
+    if not are_chances(values):
         raise Refused(f"has a law of {what} whose chances do not add up to one")
     return values
 

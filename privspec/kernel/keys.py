@@ -19,7 +19,7 @@ from privspec.kernel.core.problem import ContributionBound, PlanUnderCheck, Rule
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
-from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
+from privspec.kernel.promises import OneOutput, Promise, Question, are_chances, judge_promises
 from privspec.kernel.rules import Hint
 from privspec.kernel.terms import Shown
 from privspec.kernel.worth import judge_worth
@@ -99,7 +99,7 @@ class KeyBlock:
         if len(set(names)) < len(names) or not any(column.grouped for column in self.columns):
             raise Refused("has keys of no columns, or a column twice")
         chances = self.sizes.rows[0] if self.sizes is not None and len(self.sizes.rows) == 1 else []
-        if self.sizes is not None and (min(chances, default=-1) < 0 or sum(chances) * self.sizes.unit != 1):
+        if self.sizes is not None and not are_chances(chances, 1 / self.sizes.unit):
             raise Refused("has sizes whose chances do not add up to one")
         weighed: list[KeyBlock | Accuracy] = [self, *self.accuracy]
         for one in weighed:
@@ -133,7 +133,7 @@ class Keys(OneOutput):
         object.__setattr__(self, "total", sum(self.steps))
         if len(self.chances.shape) != 1 or not 0 < len(self.steps) <= MOST_STEPS:
             raise Refused("has no thresholds, or too many")
-        if min(self.steps) < 0 or self.total * self.chances.unit != 1:
+        if not are_chances(self.steps, 1 / self.chances.unit):
             raise Refused("is no law: chances to be shown fall with the count, or do not add up to one")
         if self.centre > (len(self.steps) if self.block.counts else 0):
             raise Refused("moves counts by more than there are thresholds, or where none are released")

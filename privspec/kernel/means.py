@@ -21,16 +21,15 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from math import comb, lcm, prod
-from typing import Any
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
-from privspec.kernel.core.problem import Bound, Guarantee, Mechanism, PlanUnderCheck, View, read_guarantees
+from privspec.kernel.core.problem import Mechanism, PlanUnderCheck
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, PURE_MEASURES
-from privspec.kernel.promises import Promise, Question, epsilon_of, judge_promises
-from privspec.kernel.reports import MOST_PARTIES, ReportRules
+from privspec.kernel.promises import Promise, Question, are_chances, epsilon_of, judge_promises
+from privspec.kernel.reports import MOST_PARTIES, ReportRules, guarantees_of
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Table
 from privspec.kernel.worth import judge_worth
@@ -230,7 +229,7 @@ class MeanBlock:
             raise Refused("has other outputs than numbers, or too many parties")
         if not all(one.scale for one in self.numbers):
             raise Refused("releases what does not depend on anybody")
-        if self.law is not None and (len(self.law) != len(self.held.points()) or sum(self.law) != 1):
+        if self.law is not None and (len(self.law) != len(self.held.points()) or not are_chances(self.law)):
             raise Refused("has a law of other values")
         if isinstance(self.held, Curve) and self.law is not None:
             raise Refused("has a law of numbers of an interval")
@@ -358,10 +357,10 @@ def lower_bound(block: MeanBlock, epsilon: Fraction, witness: JsonNode) -> Fract
         prior.same(None)
         law = list(block.law)
     else:
-        law = [entry * Fraction(1) for entry in prior.array(many).entries]
-        law = [one / sum(law, ZERO) for one in law] if sum(law) else law
-    if min(law) < 0 or sum(law) != 1:
-        raise prior.wrong("is no law of values")
+        given = prior.array(many).entries
+        law = [Fraction(one, sum(given) or 1) for one in given]
+        if not are_chances(law):
+            raise prior.wrong("is no law of values")
     y, weights = directions.array(many, size), multipliers.array(many).entries
     mean = [sum((p * point[j] for p, point in zip(law, points, strict=True)), ZERO) for j in range(size)]
     apart = [[one - at for one, at in zip(point, mean, strict=True)] for point in points]
@@ -413,37 +412,6 @@ class MeanRules(ReportRules):
 
     by_keeper = False
 
-    def reach(
-        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
-    ) -> Bound:
-        """What all reports let through of one party's, whatever output is looked at."""
-        witness.same(None)
-        epsilon, (unit,) = executed.epsilon(), view.units
-        if epsilon is None or unit.adding or unit.count > 1 or unit.kind != "party":
-            return None
-        return {"epsilon": epsilon, "delta": ZERO}
-
-    def guarantees(self, case: PlanUnderCheck, block: MeanBlock) -> list[Guarantee]:
-        """The guarantees: each of an epsilon, about reports of one party."""
-        found = read_guarantees(case.guarantees, case.frame)
-        known = {one.name for one in block.outputs}
-        for one in found:
-            asked = one.obligation
-            (unit, *more), seen = asked.units, set(asked.seen)
-            about = set(asked.outputs) <= seen <= known and asked.wrt == (block.source,) and not more
-            fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (
-                "party",
-                block.party,
-                1,
-                False,
-                None,
-            )
-            if not about or not fits or asked.measure.common not in MEASURES:
-                raise Refused(f"line {asked.line} is about outputs, units or a measure that are not judged here")
-        if not found:
-            raise Refused("no line asks for privacy")
-        return found
-
     def privacy(self, case: PlanUnderCheck) -> Means:
         found: Means = self.read(case.frame, case.mechanism)
         block = found.block
@@ -456,7 +424,7 @@ class MeanRules(ReportRules):
         words = "epsilon {:.8g}, the logarithm of the largest ratio of chances"
         promises = [
             Promise(one, (Question(found.change, one.asked, one.achieved),), (NOTE,), words)
-            for one in self.guarantees(case, block)
+            for one in guarantees_of(case, block, MEASURES, outputs=found.outputs)
         ]
         judge_promises(case, found.term, promises)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,11 @@ class OneOutput(Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.block.output,)
+
+
+def are_chances(values: Sequence[Fraction | int], whole: Fraction | int = 1) -> bool:
+    """Whether some numbers are chances, in shares of the whole: none below 0, and the whole together."""
+    return bool(values) and min(values) >= 0 and sum(values) == whole
 
 
 @frozen

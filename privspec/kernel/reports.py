@@ -67,29 +67,43 @@ class ReportRules(Rules):
     def reach(
         self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
-        """What a report lets through of all that it is about, where that is what may move."""
+        """What a report lets through of all that it is about, where that is what may move, whatever is looked at."""
         witness.same(None)
         block, epsilon, (unit,) = executed.block, executed.epsilon(), view.units
         kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
-        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
+        if (
+            epsilon is None
+            or unit.adding
+            or unit.count > 1
+            or unit.kind not in kinds
+            or not set(outputs) <= set(executed.outputs)
+        ):
             return None
         return {"epsilon": epsilon, "delta": ZERO}
 
 
-def guarantees_of(case: PlanUnderCheck, block: Any, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
+def guarantees_of(
+    case: PlanUnderCheck,
+    block: Any,
+    measures: tuple[Measure, ...],
+    each: int = 0,
+    outputs: tuple[str, ...] | None = None,
+) -> list[Guarantee]:
     """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
 
-    Args: each, of how many parties a line may have figures of their own; 0 where none may.
+    Args: each, of how many parties a line may have figures of their own; 0 where none may; outputs, all that are made
+        of the reports, whoever sees one of which sees these.
     """
+    known = (block.output,) if outputs is None else outputs
     found = read_guarantees(case.guarantees, case.frame)
     for one in found:
         asked = one.obligation
         (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
-        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
+        about = asked.outputs and set(asked.outputs) <= set(asked.seen) <= set(known) and asked.wrt == (block.source,)
         fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
         own = asked.measure.each
-        known = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
-        if more or not about or not fits or not known:
+        judged = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
+        if more or not about or not fits or not judged:
             raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
     if not found:
         raise Refused("no line asks for privacy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,38 +20,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KNormL2Noise(NoiseLaw):
-    """answers + z, z a real vector of density ~ exp(-||z||_2 / scale), rounded to the lattice. Note knorm-l2."""
+class KNormNoise(NoiseLaw):
+    """answers + z, z real vectors of density ~ exp(-|v|) in the norm of a law, rounded to the lattice."""
 
-    scale: Fraction
-    known: ClassVar[type[Law]] = laws.KNorm
+    law: Any
 
     @classmethod
-    def of(cls, release: Release) -> KNormL2Noise:
-        law = release.noise
-        assert isinstance(law, laws.KNorm)
-        return cls(law.scale)
+    def of(cls, release: Release) -> Self:
+        assert isinstance(release.noise, cls.known)
+        return cls(release.noise)
+
+
+class KNormL2Noise(KNormNoise):
+    """One vector for all strategy rows. Note knorm-l2."""
+
+    known: ClassVar[type[Law]] = laws.KNorm
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        return EuclideanVectors(1, len(answers), self.scale, randomness).nearest(answers, grid).ravel()
+        return EuclideanVectors(1, len(answers), self.law.scale, randomness).nearest(answers, grid).ravel()
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """A Gamma radius times a uniform direction."""
-        return np.asarray(float(self.scale) * approximate("l2", size, repetitions, generator))
+        return np.asarray(float(self.law.scale) * approximate("l2", size, repetitions, generator))
 
 
-@dataclass(frozen=True, slots=True)
-class KNormBlocksNoise(NoiseLaw):
-    """answers + z, z a real vector for each block, rounded to the lattice. Note knorm-blocks."""
+class KNormBlocksNoise(KNormNoise):
+    """A vector for each block. Note knorm-blocks."""
 
-    law: laws.KNormBlocks
     known: ClassVar[type[Law]] = laws.KNormBlocks
-
-    @classmethod
-    def of(cls, release: Release) -> KNormBlocksNoise:
-        law = release.noise
-        assert isinstance(law, laws.KNormBlocks)
-        return cls(law)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         found, start = list[Integers](), 0

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
 from math import inf
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +20,9 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import SHORT_BITS, short_up
 from privspec.families.gaussian.accuracy import ROOM as LIMIT_ROOM
-from privspec.families.gaussian.dense import correlated_program, solved
+from privspec.families.gaussian.dense import correlated_program, full_dual, solved
 from privspec.families.gaussian.problem import Problem, Verdict, site_map
-from privspec.families.gaussian.release import (
-    GRID_EXPONENT,
-    LinearRelease,
-)
+from privspec.families.gaussian.release import GRID_EXPONENT, Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import variance_limit
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.laws.knorm import KNorm, KNormBlocks
@@ -311,6 +310,35 @@ def best_scales(problem: Problem, place: Place, costs: Array, gathered: Array | 
     if found is None:
         raise InternalError("scales without limits can always be larger")
     return found.scales
+
+
+def offered(
+    problem: Problem,
+    release: LinearRelease,
+    words: tuple[str, str, str],
+    rule: Verdict,
+    bound: Bound | None,
+    started: float,
+    sites: tuple[dict[str, Any], ...] = (),
+    iterations: int = 0,
+) -> Candidate:
+    """A release as a candidate, with the bound on all mechanisms where one is known.
+
+    Args: words, its name, what speaks for it, and the solver; started, when its search was; sites, where noise enters.
+    """
+    name, reason, solver = words
+    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+    dual = None if bound is None else full_dual(problem, bound.solution, bound.budgets)
+    return Candidate(
+        name,
+        release.noise.family,
+        problem.loss_of_output_noise(root),
+        rule.reason or reason,
+        rule.admissible,
+        None if bound is None else bound.value,
+        "" if bound is None else bound.among,
+        Mechanism(release, sites, dual, solver, iterations, perf_counter() - started),
+    )
 
 
 def lattice(scale: float) -> str:

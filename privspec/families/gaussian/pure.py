@@ -5,18 +5,17 @@ Each offers the least loss of its kind at one place.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from math import inf
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privspec.core.records import replace
 from privspec.core.rounding import LISTED, graded
-from privspec.families.gaussian.dense import full_dual
 from privspec.families.gaussian.places import (
     Bound,
     Place,
@@ -26,6 +25,7 @@ from privspec.families.gaussian.places import (
     fraction_up,
     lattice,
     move_costs,
+    offered,
     on_inputs,
     places,
     prices,
@@ -40,7 +40,6 @@ from privspec.families.gaussian.release import (
     Candidate,
     Decide,
     LinearRelease,
-    Mechanism,
     common_step,
     in_whole_numbers,
     length_up,
@@ -132,7 +131,7 @@ def of_scales(
     given: Array | None = None,
 ) -> Candidate | None:
     """Noise of the best scales at a place, or of those `given`, where these are too small raised by one factor."""
-    started, law, anew = time.perf_counter(), place.law, partial(of_scales, problem, place, epsilons, bound)
+    started, law, anew = perf_counter(), place.law, partial(of_scales, problem, place, epsilons, bound)
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
     if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
@@ -180,28 +179,13 @@ def of_scales(
         release = fitted(release, reached(problem, release), epsilons, whole=whole)
     except Refused:
         return None
-    root = release.output_map(system.target) * np.sqrt(release.row_variances())
     noise = release.noise
     assert isinstance(noise, Scaled)
-    loss = problem.loss_of_output_noise(root)
-    return Candidate(
-        place.name,
-        law.family,
-        loss,
-        place.rule.reason or f"{law.title} of the best scales at this place",
-        place.rule.admissible,
-        None if bound is None else bound.value,
-        "" if bound is None else bound.among,
-        Mechanism(
-            release,
-            ({"scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)]},),
-            None if bound is None else full_dual(problem, bound.solution, bound.budgets),
-            f"{law.family} scales, interior point",
-            0,
-            time.perf_counter() - started,
-        ),
-        partial(_form, problem, place, strategy, costs, step if whole else None, anew),
-    )
+    said = {"scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)]}
+    words = (place.name, f"{law.title} of the best scales at this place", f"{law.family} scales, interior point")
+    found = offered(problem, release, words, place.rule, bound, started, (said,))
+    program = partial(_form, problem, place, strategy, costs, step if whole else None, anew)
+    return replace(found, program=program)
 
 
 def _form(
@@ -230,7 +214,7 @@ def on_points(step: Fraction) -> str:
 
 def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
     """The l2 K-norm mechanism on the best Gaussian strategy."""
-    started = time.perf_counter()
+    started = perf_counter()
     system, solution = problem.system, bound.solution
     k = solution.strategy.shape[0]
     if k < 2 or not system.seen_whole:  # of one number it is Laplace noise
@@ -250,20 +234,5 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     release = fitted(release, amounts, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     release = replace(release, output_grid=output_grid(np.linalg.norm(root, axis=1)))
-    return Candidate(
-        "K-norm noise (l2) on the best Gaussian strategy",
-        "mixed",
-        problem.loss_of_output_noise(root),
-        rule.reason or "K-norm noise of the l2 ball",
-        rule.admissible,
-        bound.value,
-        bound.among,
-        Mechanism(
-            release,
-            (),
-            full_dual(problem, bound.solution, bound.budgets),
-            solution.method,
-            solution.iterations,
-            time.perf_counter() - started,
-        ),
-    )
+    words = ("K-norm noise (l2) on the best Gaussian strategy", "K-norm noise of the l2 ball", solution.method)
+    return offered(problem, release, words, rule, bound, started, iterations=solution.iterations)

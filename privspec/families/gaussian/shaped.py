@@ -8,14 +8,13 @@ found by dynamic programming, and the scales by the program of Laplace noise, wi
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from itertools import pairwise
+from time import perf_counter
 
 import numpy as np
 
 from privspec.core.records import replace
-from privspec.families.gaussian.dense import full_dual
 from privspec.families.gaussian.places import (
     Bound,
     Place,
@@ -24,6 +23,7 @@ from privspec.families.gaussian.places import (
     fraction_up,
     lattice,
     move_costs,
+    offered,
     prices,
     rule_of_vectors,
 )
@@ -31,7 +31,6 @@ from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     Candidate,
     LinearRelease,
-    Mechanism,
     in_whole_numbers,
     output_grid,
     reached,
@@ -48,7 +47,7 @@ ROWS = 64
 
 def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
     """The best blocks that are found at a place; None where each answer is best by itself."""
-    started, system = time.perf_counter(), problem.system
+    started, system = perf_counter(), problem.system
     if not 2 <= len(place.strategy) <= ROWS or not system.seen_whole or place.messages:
         return None
     alike = [Fraction(1)] * len(place.strategy)
@@ -86,25 +85,9 @@ def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound
         release = fitted(release, reached(problem, release), epsilons, whole=True)
     except Refused:
         return None
-    root = release.output_map(system.target) * np.sqrt(release.row_variances())
-    rule = rule_of_vectors(problem)
-    return Candidate(
-        f"K-norm noise (box) {place.where}",
-        law.family,
-        problem.loss_of_output_noise(root),
-        rule.reason or "K-norm noise of the box that answers move in",
-        rule.admissible,
-        None if bound is None else bound.value,
-        "" if bound is None else bound.among,
-        Mechanism(
-            release,
-            (),
-            None if bound is None else full_dual(problem, bound.solution, bound.budgets),
-            "K-norm blocks, interior point",
-            0,
-            time.perf_counter() - started,
-        ),
-    )
+    reason = "K-norm noise of the box that answers move in"
+    words = (f"K-norm noise (box) {place.where}", reason, "K-norm blocks, interior point")
+    return offered(problem, release, words, rule_of_vectors(problem), bound, started)
 
 
 def _width(size: int) -> float:
