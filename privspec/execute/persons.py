@@ -47,7 +47,7 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
 
     Raises: DataError PS0801 to PS0804.
     """
-    found, used = dict(inputs), set[str]()
+    found, used, held = dict(inputs), set[str](), {one.name for one in data}
     for one in data:
         if one.people is None:
             continue
@@ -59,7 +59,7 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
             )
             for name in names
         }
-        used |= {*names} - {one.name}
+        used |= {*names} - held
         of_files = {table: _folder(records.source) for table, records in given.items()}
         whose = None if one.kept is None or one.people.persons else one.kept.person
         query = query_of(one.name, one.people, of_files, whose, steps_of)

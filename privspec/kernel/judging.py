@@ -89,30 +89,30 @@ def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
 def _whole_persons(case: PlanUnderCheck) -> None:
     """Where records are gathered by person, all that one person has in the tables moves at once (notes/persons.md).
 
-    Raises: Refused where a unit may be less, or records of one table are held in two ways.
+    Raises: Refused where a unit may be less, or moves records of a table in one input and not in another.
     """
-    frame, held = case.frame, list[str]()
+    frame = case.frame
     people = {data.name: data for data in frame.data if data.people is not None}
-    for data in frame.data:
-        held += {data.name, *(() if data.people is None else data.people.tables)}
-        if data.people is not None and (data.party or bool(data.people.persons) == (data.kept is not None)):
+    tables = {data.name: {data.name, *(() if data.people is None else data.people.tables)} for data in frame.data}
+    for data in people.values():
+        if data.party or data.people is None or bool(data.people.persons) == (data.kept is not None):
             raise case.problem.wrong("does not say whose the records are that are gathered")
-    if len(held) > len(set(held)):
-        raise case.problem.wrong("gathers records of a table that is held in another way as well")
-    for units in (*(one.units for one in frame.obligations), *(one.units for one in frame.views)):
-        for unit in units:
-            for data in (people[name] for name in unit.inputs if name in people):
-                assert data.people is not None
-                whole = "record" if data.people.persons else "person"
-                if unit.kind not in (whole, "everything") or unit.apart is not None or len(unit.inputs) > 1:
-                    raise case.problem.wrong("moves less than all that one person has where records are gathered")
+    moved = (*(one.units for one in frame.obligations), *(one.units for one in frame.views))
+    for unit in (unit for units in moved for unit in units):
+        gathered = {table for name in unit.inputs for table in tables[name]}
+        beside = [name for name, own in tables.items() if own & gathered and name not in unit.inputs]
+        held = [people[name].people for name in unit.inputs if name in people]
+        by_row = any(one is not None and one.persons for one in held)
+        whole = (unit.kind == "record" and len(unit.inputs) == 1) if by_row else unit.kind == "person"
+        if beside or (held and (unit.apart is not None or not (whole or unit.kind == "everything"))):
+            raise case.problem.wrong("moves less than all that one person has where records are gathered")
     for data in people.values():
         assert data.people is not None
-        tables = " and ".join(data.people.tables)
+        listed = " and ".join(data.people.tables)
         made = (
             "one person moves one of its records" if data.people.persons else "one person moves records of that person"
         )
-        case.says("persons", True, f"{data.name} is gathered from {tables} person by person: {made}")
+        case.says("persons", True, f"{data.name} is gathered from {listed} person by person: {made}")
 
 
 def _computed(case: PlanUnderCheck) -> None:

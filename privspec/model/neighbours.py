@@ -137,6 +137,12 @@ class InputBlock:
         return isinstance(base, Table) and bool(base.persons)
 
     @property
+    def sources(self) -> frozenset[str]:
+        """The tables that its columns are gathered from."""
+        base = self.base_domain
+        return frozenset(o.made.source.table for _, o in base.gathered) if isinstance(base, Table) else frozenset()
+
+    @property
     def looks_up(self) -> bool:
         """Whether a column of it is what another table says of the same person."""
         base = self.base_domain

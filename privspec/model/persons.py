@@ -120,7 +120,8 @@ class _Tables:
         looked = {t: [_base(one.value) for one in some] for t, some in self.columns.items() if t in self.raw}
         sources = [name for names in self.made.values() for name in names]
         sources += [name for some in looked.values() for name in {*some}]
-        twice = next((name for name in sources if sources.count(name) > 1 or name in looked), None)
+        whole = {name for names in self.made.values() for name in names}
+        twice = next((n for n in sources if n in looked or (n in whole and sources.count(n) > 1)), None)
         if twice is not None:
             hint = "gather columns of several tables by one: person = persons(visits, patients), "
             hint += "person.sex = patients.sex"
@@ -135,7 +136,9 @@ class _Tables:
         tables = {names[0]: self._table(person, names) for person, names in self.made.items()}
         tables |= {name: self._with_looked_up(name) for name in looked}
         first = {person: names[0] for person, names in self.made.items()}
-        gone = set(sources) - set(first.values())
+        # a table that others look up may be asked about as well: a person moves in both
+        asked = self._asked() & {name for some in looked.values() for name in some}
+        gone = set(sources) - set(first.values()) - asked
         variables = tuple(
             replace(one, domain=tables.get(one.target.name, one.domain))
             for one in self.spec.variables
@@ -143,8 +146,16 @@ class _Tables:
         )
         spec = replace(self.spec, variables=variables, background=tuple(kept))
         names = {name: first[person] for person, some in self.made.items() for name in some}
-        names |= {name: table for table, some in looked.items() for name in some}
-        return _renamed(spec, first, names, set(sources))
+        names |= {name: table for table, some in looked.items() for name in some if name not in asked}
+        return _renamed(spec, first, names, set(sources) - asked)
+
+    def _asked(self) -> set[str]:
+        """The names that questions are about."""
+        spec = self.spec
+        parts = [spec.loss, *spec.accuracy, *(one.value for one in spec.variables), *spec.background]
+        columns = {id(line) for line in spec.background if isinstance(getattr(line, "left", None), syntax.Attribute)}
+        read = (part for part in parts if part is not None and id(part) not in columns)
+        return {name.id for part in read for name in every(part, syntax.Name)}
 
     def _within(self, person: str, value: syntax.Expr) -> Any:
         """What follows from columns of a person, each of which is gathered where it stands: `count(visits) >= 3`.

@@ -635,10 +635,21 @@ class RequirementReader:
         label = f"units are {listing([*units, 'everything'], 'or')}"
         return Failure("PS0230", span, f"there is no unit {word} here", label=label, help=hint)
 
+    def together_with(self, block: InputBlock) -> set[str]:
+        """Other inputs from which something is looked up for this one, or for which something is looked up in it."""
+        own = {block.name, *block.sources}
+        linked = (one for one in self.blocks.values() if one.name != block.name and (block.sources or one.sources))
+        return {one.name for one in linked if own & {one.name, *one.sources}}
+
     def _fits(self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]) -> bool:
         good = True
         for block in (self.blocks[name] for name in wrt if name in self.blocks):
             declared = ((block.span, "declared here"),)
+            beside = next((one for one in self.together_with(block) if one not in wrt), None)
+            if beside is not None:
+                message = f"{block.name} and {beside} hold what one person has, by the same ids, and move together"
+                self.report.error("PS0275", span, message, others=declared, help=f"write wrt ({block.name}, {beside})")
+                good = False
             if block.looks_up and not isinstance(relation, nb.ReplacingPerson | nb.ReplacingEverything):
                 message = (
                     f"columns of {block.name} are looked up by person, so one record of another table moves several"

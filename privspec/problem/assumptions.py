@@ -24,6 +24,7 @@ from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEverything,
     ReplacingPerson,
+    WholePerson,
 )
 from privspec.model.reports import listing
 from privspec.model.requirements import Chain, Requirement, takes_distance
@@ -139,7 +140,9 @@ def _units(model: Model) -> Iterator[Assumption]:
             unit: NeighbourRelation = requirement.neighbours
             text = f"The unit of privacy, {unit.describe()}, was taken by default."
             yield _said(text, "assumed", line=requirement.line)
-        if isinstance(requirement.neighbours, ReplacingPerson) and requirement.neighbours.by_id:
+        if isinstance(requirement.neighbours, WholePerson):
+            yield from _made(model, requirement.neighbours, requirement)
+        elif isinstance(requirement.neighbours, ReplacingPerson) and requirement.neighbours.by_id:
             yield from _kept(requirement.neighbours, requirement)
         elif isinstance(requirement.neighbours, ReplacingPerson):
             person, most = requirement.neighbours.person, requirement.neighbours.group
@@ -155,6 +158,17 @@ def _kept(relation: ReplacingPerson, requirement: Requirement) -> Iterator[Assum
     tables = listing(requirement.wrt)
     text = f"Of {tables}, {kept_words(relation.kept)}. What is released is about the records that are kept."
     yield _said(text, "proved", note="people")
+    text = f"Each {relation.person} has one id in {tables}: whoever has two counts as two, and is protected less."
+    yield _said(text, "assumed", line=requirement.line)
+
+
+def _made(model: Model, relation: WholePerson, requirement: Requirement) -> Iterator[Assumption]:
+    """What a person's one record is made of, and by whose word ids tell people apart."""
+    (table,) = requirement.wrt
+    domain = model.block(table).base_domain
+    tables = listing([one.table for one in domain.persons]) if isinstance(domain, Table) else table
+    text = f"A record is made of all records that one {relation.person} has in {tables}, and of no others; a record "
+    yield _said(f"{text}that says no {relation.person} is left out.", "proved", note="persons")
     text = f"Each {relation.person} has one id in {tables}: whoever has two counts as two, and is protected less."
     yield _said(text, "assumed", line=requirement.line)
 

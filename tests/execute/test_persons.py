@@ -214,6 +214,16 @@ def test_columns_of_any_name_are_told_apart(tmp_path: Path) -> None:
         assert rows(frame.select("whose", "id", "persons_0", "cell_0_0")) == wanted
 
 
+def test_a_table_that_is_looked_up_is_counted_as_well(tmp_path: Path) -> None:
+    plan = Problem(
+        f"variables:\n  {VISITS}\n  {PATIENTS}\n  output O\n  output N\nbackground: visits.sex = patients.sex\n"
+        "loss: E[ ||O - histogram(visits, by = {code, sex})||^2 ] + E[ (N - count(patients, sex = F))^2 ]\n"
+        "privacy: (O, N) is 1-zCDP wrt (visits, patients), adding or removing one person with at most 3 records\n"
+    ).solve()
+    data = sources(tmp_path, visits(60), patients(9))
+    assert plan.run(data["frame"], seed=2).to_json() == plan.run(data[".csv"], seed=2).to_json()
+
+
 def test_ids_are_compared_by_their_text() -> None:
     seen = [
         {"person": who, "code": "A", "day": None, "age": 20, "paid": 1.0}

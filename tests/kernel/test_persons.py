@@ -85,6 +85,23 @@ def test_a_table_is_held_in_one_way() -> None:
     assert refused(mutate(found, ("problem", "data"), [*found["problem"]["data"], {**other, "name": "patients"}]))
 
 
+BOTH = JOINED.replace("  output O\n", "  output O\n  output N\n").replace(
+    "^2 ]\n", "^2 ] + E[ (N - count(patients, sex = F))^2 ]\n"
+)
+BOTH = BOTH.replace("O is", "(O, N) is")
+
+
+def test_a_table_that_is_looked_up_may_be_asked_about_if_it_moves_as_well() -> None:
+    found = solved_text(BOTH)
+    assert not refused(found)
+    assert refused(mutate(found, (*UNIT, "inputs"), ["visits"]))
+    for inputs in (["visits"], ["patients"]):
+        (own,) = (one for one in found["problem"]["data"] if one["name"] == inputs[0])
+        assert "people" in own or inputs == ["patients"]
+        with pytest.raises(SpecError, match="move together"):
+            Problem(BOTH.replace("(visits, patients)", inputs[0])).check()
+
+
 def test_another_reading_is_another_plan() -> None:
     """What is executed is what the spec says: a plan that gathers otherwise is not that of its spec."""
     changed = mutate(solved_text(PERSONS), (*COLUMN, "way"), "greatest")
