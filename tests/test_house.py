@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_730,
     "kernel": 147_194,
     "language": 28_758,
-    "model": 124_472,
+    "model": 124_806,
     "noise": 9_006,
     "problem": 80_623,
     "solvers": 79_469,

@@ -383,9 +383,14 @@ class _Builder:
 
     def _check_links(self) -> None:
         """An input of a part has the domain of the input that it is."""
+        written = {one.target.name: one.domain for one in self.whole.spec.variables}
         for part in self.whole.components:
             for name, node in part.domains.items():
                 declared, own = self.domains.get(name), self.report.told(partial(read_domain, node, self.environment))
+                if isinstance(declared, Table) and (declared.derived or declared.gathered):
+                    # what follows from the columns that are declared is no part of the data
+                    domain = written[name]
+                    declared = None if domain is None else read_domain(domain, self.environment)
                 if declared is not None and own is not None and own != declared:
                     message = f"{name} of {part.name} is in {own.describe()}, and here in {declared.describe()}"
                     others = ((self.definitions.domains[name].span, "declared here"),)

@@ -15,7 +15,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import items_of, with_children, word_of
 from privspec.model.derived import NO, YES, follows, kernel_form, one_of, source_column, whole
-from privspec.model.domains import Between, Domain, FiniteSet, Gathers, IntegerRange, Table, days_of
+from privspec.model.domains import Between, Domain, FiniteSet, Gathers, IntegerRange, Table, Unknown, days_of
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure
 from privspec.model.values import show
@@ -192,9 +192,7 @@ class _Gatherer:
         attributes, before = dict(self.records.attributes), dict(self.records.derived)
         name = expr.name if isinstance(expr, syntax.Attribute) else ""
         if name:
-            if name not in attributes:
-                hint = f"it has {', '.join(attributes)}"
-                raise Failure("PS0206", expr.span, f"{self.source.table} has no column {name}", help=hint)
+            self._column(name, expr.span)
             if name in before:
                 return attributes[name], kernel_form(name, before[name])
             if not attributes[name].type.numeric:
@@ -226,10 +224,7 @@ class _Gatherer:
             case _:
                 text = "a condition on records is code = A, code in {A, B}, or spent >= 10"
                 raise Failure("PS0275", one.span, text)
-        if name not in attributes:
-            hint = f"it has {', '.join(attributes)}"
-            raise Failure("PS0206", one.span, f"{self.source.table} has no column {name}", help=hint)
-        self._known(name, attributes[name], listed, one.span)
+        self._known(name, self._column(name, one.span), listed, one.span)
         if isinstance(attributes[name], Between):
             hint = f"as in {name} >= 10"
             raise Failure("PS0275", one.span, "numbers that are measured are compared with < and >=", help=hint)
@@ -237,6 +232,17 @@ class _Gatherer:
             return kernel_form(name, before[name]), tuple(label for label in before[name].labels if asked(label))
         setting = syntax.Keyword(name, syntax.Name(name), span=one.span)
         return kernel_form(_spelt(one), one_of(setting, attributes, before, self.environment, asked)), (YES,)
+
+    def _column(self, name: str, span: Span) -> Domain:
+        """Raises: Failure PS0206 for a column that is not there, or of which nobody has listed the values."""
+        domain = dict(self.records.attributes).get(name)
+        if domain is None:
+            hint = f"it has {', '.join(self.records.names)}"
+            raise Failure("PS0206", span, f"{self.source.table} has no column {name}", help=hint)
+        if isinstance(domain, Unknown):
+            hint = f"declare its values, as in {name} in {{a, b}}"
+            raise Failure("PS0206", span, f"{name} has unknown values: nothing tells them apart", help=hint)
+        return domain
 
     def _public(self, item: syntax.Expr) -> Any:
         word = word_of(item)

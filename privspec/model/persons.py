@@ -51,9 +51,28 @@ def with_names(spec: syntax.Spec) -> syntax.Spec:
 
 def with_persons(spec: syntax.Spec, report: Report) -> syntax.Spec:
     """The spec with tables of persons, and columns that are looked up, as settings of tables."""
-    found = report.told(lambda: _Tables.of(spec).rewritten())
+    found = report.told(lambda: _Tables.of(_merged(spec)).rewritten())
     report.raise_errors()
     return found or spec
+
+
+def _merged(spec: syntax.Spec) -> syntax.Spec:
+    """The spec with one name for persons of the same tables, as several parts of a system may each have theirs."""
+    known, names = dict[tuple[syntax.Argument, ...], str](), dict[str, str]()
+    for _, name, call in persons_in(spec):
+        names[name] = known.setdefault(call.arguments, name)
+    lines = tuple(dict.fromkeys(spec.background))
+    if set(names) == set(known.values()):
+        return replace(spec, background=lines)
+
+    def change(node: Any) -> Any:
+        if isinstance(node, syntax.Name):
+            return replace(node, id=names.get(node.id, node.id))
+        return with_children(node, change)
+
+    found: syntax.Spec = change(spec)
+    variables = (one for one in found.variables if names.get(one.target.name, one.target.name) == one.target.name)
+    return replace(found, variables=tuple(variables), background=tuple(dict.fromkeys(found.background)))
 
 
 def _call_of(variable: syntax.Variable) -> syntax.Call | None:
@@ -88,7 +107,8 @@ class _Tables:
                 hint = "as in person = persons(visits), of input visits in table(person in id, ...)"
                 raise Failure("PS0275", call.span, "persons are those of tables of records of any number", help=hint)
             if taken & set(names):
-                raise Failure("PS0275", call.span, "a table makes one table of persons", help="add columns to that one")
+                text = "a table makes one table of persons: add columns to that one"
+                raise Failure("PS0275", call.span, text)
             taken |= set(names)
             made[name] = names
         return cls(spec, raw, made)

@@ -1,8 +1,10 @@
 """Tables of persons in every family of mechanisms: what is solved is verified, runs on records, and explains itself."""
 
+from pathlib import Path
+
 import pytest
 
-from privspec.api import Problem
+from privspec.api import Problem, load
 
 VISITS = [
     {"person": i % 40, "code": "AB"[i % 3 == 0], "day": f"2025-01-{i % 28 + 1:02}", "paid": i % 7} for i in range(200)
@@ -36,3 +38,33 @@ def test_every_family_asks_about_persons(name: str, relation: str) -> None:
     assert found.verify().ok
     assert found.run(data, seed=4)
     assert f"{relation} one person" in found.explain("auditor")
+
+
+PART = """
+parameters: epsilon = 1
+variables:
+  input visits in table(person in id, code in {A, B}, paid in 0..9)
+  output O
+background:
+  person = persons(visits)
+  person.many = min(count(visits), 5)
+loss: E[ (O - sum(person.many))^2 ]
+privacy: O is epsilon-DP wrt visits, adding or removing one person
+"""
+WHOLE = """
+components:
+  first = spec("part.priv", visits = visits, epsilon = 0.25)
+  second = spec("part.priv", visits = visits, epsilon = 0.75)
+variables: input visits in table(person in id, code in {A, B}, paid in 0..9)
+loss: first.loss + second.loss
+privacy: (first.O, second.O) is 1-DP wrt visits, adding or removing one person
+"""
+
+
+def test_parts_of_a_system_are_about_one_table_of_persons(tmp_path: Path) -> None:
+    (tmp_path / "part.priv").write_text(PART)
+    (tmp_path / "whole.priv").write_text(WHOLE)
+    plan = load(tmp_path / "whole.priv").solve()
+    assert plan.verify().ok
+    visits = {name: [one[name] for one in VISITS] for name in VISITS[0]}
+    assert {*plan.run({"visits": visits}, seed=1).values} == {"first.O", "second.O"}

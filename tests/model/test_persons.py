@@ -8,9 +8,8 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.model.domains import Between, FiniteSet, IntegerRange, Table
 
-VISITS = (
-    "input visits in table(person in id, code in {A, B}, day in 2025-01-01..2025-03-02, age in 0..90, paid in [-5, 9])"
-)
+VISITS = "input visits in table(person in id, code in {A, B}, day in 2025-01-01..2025-03-02, "
+VISITS += "age in 0..90, paid in [-5, 9], page in unknown)"
 PATIENTS = "input patients in table(person in id, sex in {F, M})"
 
 
@@ -92,11 +91,12 @@ def test_columns_follow_from_what_is_gathered_on_the_spot() -> None:
         (["person.n = any(visits, code = C)"], "has no value C"),
         (["person.n = any(visits, cod = A)"], "no column cod"),
         (["person.n = any(visits, paid in {1, 2})"], "measured"),
+        (["person.n = any(visits, page = A)"], "unknown values"),
         (["person.n in 0..3"], "nothing says what person.n is"),
         (["person.n = count(visits)", "person.n in {a, b}"], "lies between two numbers"),
         (["person.n = any(visits, code = A)", "person.n in 0..1"], "is no or yes"),
         (["person.n = min(sum(visits.paid), 10)"], "leaves an end open"),
-        (["other = persons(visits)"], "makes one table of persons"),
+        (["other = persons(visits, calls)"], "those of tables of records"),
         (["person.n = visits.age >= 3"], "no question is about its records"),
     ],
 )
