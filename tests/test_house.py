@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_419,
     "execute": 79_421,
     "explain": 79_419,
-    "families": 215_766,
+    "families": 215_980,
     "functions": 14_730,
     "kernel": 147_194,
     "language": 28_758,

@@ -88,6 +88,13 @@ loss: worst[ (O - sum(x))^2 ]
 privacy: O is 0.5-GDP wrt x, replacing one owner
 options: trust nobody
 """
+PAIRS = """variables:
+  input x in [0, 1]^4
+  output O
+loss: worst[ ||O - prefix_sums(x)||^2 ]
+privacy: O is 0.5-GDP wrt x, replacing up to 2 entries
+"""
+SPACED = PAIRS.replace("up to 2 entries", "up to 2 entries, at least 2 apart")
 COINS = """variables:
   input x in {0, 1}^5
   output O
@@ -124,6 +131,8 @@ SPECS = {
     "table": TABLE,
     "nobody": NOBODY,
     "shares": SHARES,
+    "pairs": PAIRS,
+    "spaced": SPACED,
 }
 EVERY = SPECS | BY_LAW
 
@@ -151,7 +160,8 @@ def corners(name: str) -> Iterator[np.ndarray]:
         yield from 5 * np.eye(3)
     else:
         low, high = (-1, 2) if name == "mixed" else (0, 1)
-        size = {"one": 1, "sum": 10, "totals": 6, "mixed": 3, "differences": 3, "largest": 4, "sizes": 2}.get(name, 3)
+        sizes = {"one": 1, "sum": 10, "totals": 6, "largest": 4, "sizes": 2, "pairs": 4, "spaced": 4}
+        size = sizes.get(name, 3)
         yield from (np.array(data, dtype=float) for data in product((low, high), repeat=size))
 
 

@@ -48,7 +48,7 @@ from privspec.kernel.rows import laid_out
 from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets, moments
 from privspec.kernel.writing import array
 from privspec.solvers.affine import Data, Rule, answered, at_worst, designed, unknown
-from privspec.solvers.programs import Array, Vectors, Watch, box_scaling
+from privspec.solvers.programs import Array, Boxes, Differences, Streams, Vectors, Watch, box_scaling, largest_norm
 
 WORTHWHILE = 0.99
 """Answers are pulled where their loss is at most so much of that of answers that are right on average."""
@@ -175,20 +175,22 @@ def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> It
         rule, moved = design
         bounds = tuple(_bounds(problem, rule, moved, data))
         found = [*found, *_designed(problem, rule)]
-    for one in found:
-        if one.mechanism is None or not one.admissible:
-            continue
-        release = one.mechanism.release
-        deviations = np.sqrt(release.row_variances())
-        strategy = release.strategy.to_float() / deviations[:, None]
-        own = (
-            answered(errors, strategy, data)
-            if isinstance(data, np.ndarray)
-            else at_worst(errors, strategy, data, watch=watch)
-        )
-        known = bounds if bounds else tuple(_signs(own.roots, data, size))
-        mechanism = replace(one.mechanism, bounds=known)
-        yield _candidate(problem, one, _estimated(problem, release, own.covariance, centre, middle), mechanism)
+    tried = list[tuple[float, Candidate, Rule]]()
+    for one in found[: None if size <= JOINTLY else 1]:
+        if one.mechanism is not None and one.admissible:
+            deviations = np.sqrt(one.mechanism.release.row_variances())
+            strategy = one.mechanism.release.strategy.to_float() / deviations[:, None]
+            rule = (
+                answered(errors, strategy, data)
+                if isinstance(data, np.ndarray)
+                else at_worst(errors, strategy, data, watch=watch)
+            )
+            tried.append((rule.value, one, rule))
+    _, best, own = min(tried, key=lambda three: three[0])
+    assert best.mechanism is not None
+    known = bounds if bounds else tuple(_signs(own.roots, data, size))
+    release = _estimated(problem, best.mechanism.release, own.covariance, centre, middle)
+    yield _candidate(problem, best, release, replace(best.mechanism, bounds=known))
 
 
 def _data(middle: Middle, size: int) -> Data:
@@ -267,24 +269,34 @@ def _covariance(block: Linear, size: int) -> Array:
 
 
 Moves = list[tuple[int, float, float]]
-"""By coordinate: the view that is strictest there, its budget, and how far one unit moves it."""
+"""By coordinate: the view that is strictest there, its budget, and how far one unit moves it and nothing else."""
 
 
 def _moves(problem: Problem, budgets: Sequence[float]) -> Moves | None:
-    """Where units move one coordinate each; None elsewhere."""
+    """Changes of one coordinate each, which are some or all that units make; None where some coordinate has none."""
     found: list[tuple[int, float, float] | None] = [None] * problem.system.inputs_count
     for number, (view, budget) in enumerate(zip(problem.system.views, budgets, strict=True)):
-        if not isinstance(view.differences, Vectors) or view.rows is not None or view.cover != 1 or not budget < np.inf:
+        if view.rows is not None or view.cover != 1 or not budget < np.inf:
             return None
-        columns = view.differences.matrix
-        if np.any(np.diff(columns.indptr) != 1):
-            return None
-        for i, amount in zip(columns.indices.tolist(), np.abs(columns.data).tolist(), strict=True):
+        for i, amount in enumerate(_by_itself(view.differences, len(found)).tolist()):
             old = found[i]
-            if old is None or amount * old[1] > old[2] * budget:
+            if amount and (old is None or amount * old[1] > old[2] * budget):
                 found[i] = number, budget, amount
-    known = [one for one in found if one is not None and one[2]]
+    known = [one for one in found if one is not None]
     return known if len(known) == len(found) else None
+
+
+def _by_itself(differences: Differences, size: int) -> Array:
+    """How far each input (n,) moves while no other does."""
+    match differences:
+        case Vectors(matrix):
+            single = matrix[:, np.flatnonzero(np.diff(matrix.indptr) == 1)]
+            return np.asarray(abs(single).max(axis=1).toarray()).ravel() if single.shape[1] else np.zeros(size)
+        case Boxes(reach=reach):
+            return reach
+        case Streams(reach=radius):
+            return np.full(size, radius)
+    return np.zeros(size)
 
 
 def _design(problem: Problem, data: Data | Array) -> tuple[Rule, Moves] | None:
@@ -310,6 +322,13 @@ def _designed(problem: Problem, rule: Rule) -> Iterator[Candidate]:
     values, vectors = np.linalg.eigh(rule.strategy.T @ rule.strategy)
     kept = values > CARRIED * values[-1]
     strategy = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    # units may do more than move one coordinate
+    known = [
+        np.sqrt(largest_norm(strategy, view.differences)) / float(budget)
+        for view, budget in zip(problem.system.views, budgets, strict=True)
+        if budget is not None
+    ]
+    strategy = strategy / max([1.0, *known])
     if None not in budgets and problem.family_allowed("gaussian"):
         outputs, rows = target @ np.linalg.pinv(strategy), (len(strategy),) * len(budgets)
         release = exact_gaussian(strategy, outputs, None, rows, problem.system.views, FINE_BITS)
@@ -366,18 +385,19 @@ def _inner(problem: Problem, rule: Rule, moved: Moves) -> dict[str, Any]:
     functional = problem.errors @ unknown(rule)
     gram = rule.strategy.T @ rule.strategy
     masses = np.maximum(np.einsum("ji,jk,ki->i", functional, functional, gram), 0) / np.diagonal(gram)
-    views, pure = list[Seen](), gaussian_budgets(problem) is None
+    views, pure = dict[int, Seen](), gaussian_budgets(problem) is None
     for number, view in enumerate(problem.system.views):
-        own = [i for i, (of, *_) in enumerate(moved) if of == number and masses[i] > LIGHT * masses.max()]
-        if not own:
+        mine = [i for i, (of, *_) in enumerate(moved) if of == number and masses[i] > LIGHT * masses.max()]
+        if not mine:
             continue
-        budget = moved[own[0]][1]
-        lengths = np.array([moved[i][2] for i in own])
-        columns = scipy.sparse.csc_array((lengths, (own, range(len(own)))), shape=(len(moved), len(own)))
+        budget = moved[mine[0]][1]
+        lengths = np.array([moved[i][2] for i in mine])
+        columns = scipy.sparse.csc_array((lengths, (mine, range(len(mine)))), shape=(len(moved), len(mine)))
         visible = np.ones(problem.system.outputs_count, dtype=bool)
         mu = None if pure else mu_up(view.requirement.measure, budget)
-        views.append(Seen(view.index, mu, budget, visible, columns, masses[own] / lengths**2 * budget**2))
-    return {"loss_weights": None, "prices": None, **witness_of(views, partial(_spread, functional))}
+        own = Seen(view.index, mu, budget, visible, columns, masses[mine] / lengths**2 * budget**2)
+        views[view.index] = own if view.index not in views else views[view.index].joined(own)
+    return {"loss_weights": None, "prices": None, **witness_of(list(views.values()), partial(_spread, functional))}
 
 
 # --- one factor for each answer ------
