@@ -23,6 +23,7 @@ from privspec.families.systems.execution import part_plans
 from privspec.kernel.core.problem import AskedMeasure
 from privspec.kernel.core.reading import read
 from privspec.kernel.systems import PartOfSystem
+from privspec.model.graph import condition_words
 from privspec.model.reports import listing
 from privspec.model.values import show
 from privspec.problem.systems import parts_of
@@ -204,13 +205,7 @@ def system_fact(
 
 def _each_time(part: PartOfSystem) -> str:
     times = f", {part.times} times" if part.times > 1 else ""
-    return times + (f", if {_condition(part)}" if part.only_if is not None else "")
-
-
-def _condition(part: PartOfSystem) -> str:
-    """As in "first.O > 20"."""
-    plain = part.sign == "!=" and not part.limit
-    return f"{part.only_if} is not 0" if plain else f"{part.only_if} {part.sign} {show(part.limit)}"
+    return times + (f", if {condition_words(part)}" if part.only_if is not None else "")
 
 
 def _runs(names: str, part: PartOfSystem) -> Iterator[str]:
@@ -218,7 +213,7 @@ def _runs(names: str, part: PartOfSystem) -> Iterator[str]:
     if part.times > 1:
         yield phrase("system.runs.times", names=names, times=part.times)
     if part.only_if is not None:
-        yield phrase("system.runs.only_if", names=names, condition=_condition(part))
+        yield phrase("system.runs.only_if", names=names, condition=condition_words(part))
 
 
 def _share(share: AskedMeasure) -> str:

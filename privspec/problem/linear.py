@@ -54,7 +54,7 @@ from privspec.model.neighbours import (
     Spaced,
     UnboundedError,
 )
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.linear_affine import Layout
@@ -181,8 +181,8 @@ class Linear(judged.Linear):
                 for difference in some
             ),
             "Noise may enter "
-            + ("anywhere." if self.sites is None else f"at {_listed([name for name, *_ in self.sites])} only."),
-            *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
+            + ("anywhere." if self.sites is None else f"at {listing([name for name, *_ in self.sites])} only."),
+            *((f"Noise may be of the family {listing(list(self.families), 'or')} only.",) if self.families else ()),
             *((f"Averages may be off: the loss is that {over}.",) if self.biased else ()),
         )
 
@@ -251,12 +251,12 @@ def _touches(difference: Difference, held: InputLayout) -> bool:
 
 def _held_words(held: InputLayout) -> str:
     if held.layout == "cells":
-        names = _listed([column.name for column in held.columns])
+        names = listing([column.name for column in held.columns])
         known = f"{held.records} records" if held.records is not None else "any number of records"
         words = f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
         for column in held.columns:
             if column.cuts:
-                words += f" Of {column.name} only this counts: whether it is {_listed(sides(column.cuts), 'or')}."
+                words += f" Of {column.name} only this counts: whether it is {listing(sides(column.cuts), 'or')}."
             if column.shared:
                 low, high = column.values
                 words += (
@@ -278,10 +278,6 @@ def _released_words(one: Released, *, biased: bool) -> str:
     how = "as it is defined" if one.defined else "what the loss compares it with"
     noise = "noise" if biased else "noise that averages to 0"
     return f"{one.name}, {'one number' if size == 1 else f'{size} numbers'}, is {how}, plus {noise}."
-
-
-def _listed(names: list[str], word: str = "and") -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 # --- from a spec --------------------------------------------------------------------------------------

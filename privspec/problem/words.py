@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privspec.kernel.trust import CURATOR, NORMS, PARTS
 from privspec.model.neighbours import AGAINST, plural
+from privspec.model.reports import listing
 from privspec.model.values import show
 from privspec.registry import FAMILIES
 
@@ -119,16 +120,16 @@ def public_words(value: PublicValue) -> str:
 def obligation_words(obligation: Obligation) -> str:
     """What is promised to whom, as in "one voter changes: all of x and y of that voter"."""
     units = " or ".join(map(unit_words, obligation.units))
-    seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
+    seen, who = listing(obligation.seen), " and ".join(obligation.observers)
     covered = f"Line {obligation.line} covers {seen}, as seen by {who}"
     asked = f"{'it satisfies' if len(obligation.seen) == 1 else 'they satisfy'} {measure_words(obligation.measure)}"
     if any(unit.kind == OF_ENTRY for unit in obligation.units):
         return (
-            f"{covered}. For any two values that one entry of {_listed(obligation.wrt)} may have, all other entries "
+            f"{covered}. For any two values that one entry of {listing(obligation.wrt)} may have, all other entries "
             f"drawn from the model given that one, {asked}."
         )
     if any(unit.kind == OF_ANY for unit in obligation.units):
-        hidden, inputs = obligation.neighbours.partition(AGAINST)[0], _listed(obligation.wrt)
+        hidden, inputs = obligation.neighbours.partition(AGAINST)[0], listing(obligation.wrt)
         hidden = inputs if hidden == "all of it" else f"{inputs} of {hidden}" if hidden.startswith("one ") else hidden
         text = f"For any two values of positive probability of {hidden}, all data drawn from the model given the value"
         return f"{covered}. {text}, {asked}."
@@ -140,7 +141,7 @@ OF_ENTRY, OF_ANY = "entry given the model", "value given the model"
 
 def unit_words(unit: Unit) -> str:
     """What one difference changes: "one voter changes (all of x and y of that voter)"."""
-    inputs = _listed(unit.inputs)
+    inputs = listing(unit.inputs)
     if unit.graph:
         what = inputs if unit.kind == "everything" else f"the value of one {unit.party or unit.kind} of {inputs}"
         return f"{what} becomes a neighbour of what it is in `{unit.graph}`"
@@ -180,7 +181,3 @@ def _figure(amount: Fraction | Share) -> str:
     if amount.scale != 1:
         return f"{amount.scale} * {amount.number}, where the solver chooses {amount.number}"
     return "what the solver chooses"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -34,6 +34,7 @@ from privspec.families.gaussian.release import (
 )
 from privspec.families.gaussian.sizes import sized
 from privspec.kernel.measures import APPROXIMATE
+from privspec.model.reports import listing
 from privspec.solvers.bounds import chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
@@ -366,9 +367,9 @@ def _restricted(
         return solution
     release = exact_release(problem, budgets, solution, solution.reconstruction, None)
     words = (
-        f"separate noise at {_list(names)}",
+        f"separate noise at {listing(names)}",
         "the least loss of independent Gaussian noise at these places",
-        f"independent Gaussian noise at {_list(names)}",
+        f"independent Gaussian noise at {listing(names)}",
     )
     dual = Dual(solution.dual, budgets, "sites", problem.given and solution.root)
     found = offered(problem, rule, solution, release, dual, words, described(sites, solution))
@@ -383,10 +384,6 @@ def described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[d
     assert solution.variances is not None
     for site, variances in zip(sites, solution.variances, strict=True):
         yield {"at": site.name, "variance": variances.tolist()}
-
-
-def _list(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _paper_placement(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:
@@ -404,7 +401,7 @@ def _apart(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candi
     found = sized(problem, lambda own: _restricted(own, budgets, sites, rule))
     if not isinstance(found, Candidate):
         return found
-    return replace(found, name=f"separate noise on inputs and answers ({_list([site.name for site in sites])})")
+    return replace(found, name=f"separate noise on inputs and answers ({listing([site.name for site in sites])})")
 
 
 def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:

@@ -513,7 +513,7 @@ def _vectors(
         for party in np.unique(whose):
             left, _, right = np.linalg.svd(image[:, whose == party], full_matrices=False)
             found[:, whose == party] = left @ right
-        return "parties", _polar_json(found), None
+        return "parties", grid_json(found, VECTOR_BITS), None
     terms = [_terms(scene.rows, view.visible) for view in views]
     if not all(fine.all() for fine in terms):
         assert scene.guide is not None
@@ -522,7 +522,7 @@ def _vectors(
         return of_spread(spread)
     if len(errors) <= TALL * columns.shape[1] + 16:
         left, _, right = np.linalg.svd(np.asarray((columns.T @ errors.T).T), full_matrices=False)
-        return "errors", _polar_json(left @ right), None
+        return "errors", grid_json(left @ right, VECTOR_BITS), None
     small = shorter(errors)
     left, values, right = np.linalg.svd(np.asarray((columns.T @ small.T).T), full_matrices=False)
     kept = values > TINY * values[0]
@@ -537,7 +537,7 @@ def of_spread(spread: Array) -> tuple[str, Json, Json | None]:
     values, vectors = np.linalg.eigh(gram)
     largest = float(values[-1]) * (1 + 1e-13)
     missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
-    return "errors", _polar_json(spread / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
+    return "errors", grid_json(spread / np.sqrt(largest), VECTOR_BITS), _slack_json(vectors * missing, missing > 1e-12)
 
 
 def _guided(
@@ -573,10 +573,11 @@ def _matrix_json(values: Array) -> dict[str, Any]:
     return array(Grid(tuple(values.shape), unit, tuple(whole.ravel().tolist())))
 
 
-def _polar_json(values: Array) -> dict[str, Any]:
-    whole = np.rint(np.ldexp(values, VECTOR_BITS)).astype(np.int64)
-    return array(Grid(tuple(values.shape), Fraction(1, 2**VECTOR_BITS), tuple(whole.ravel().tolist())))
+def grid_json(values: Array, bits: int) -> dict[str, Any]:
+    """Numbers on a grid of so many binary digits, as a plan writes them."""
+    whole = np.rint(np.ldexp(values, bits)).astype(np.int64)
+    return array(Grid(tuple(values.shape), Fraction(1, 2**bits), tuple(whole.ravel().tolist())))
 
 
 def _slack_json(values: Array, kept: NDArray[np.bool_]) -> dict[str, Any] | None:
-    return _polar_json(values[:, kept]) if kept.any() else None
+    return grid_json(values[:, kept], VECTOR_BITS) if kept.any() else None

@@ -23,7 +23,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up
 from privspec.families.gaussian.dense import gaussian_budgets
-from privspec.families.gaussian.exact import APART, Seen, of_spread, witness_of
+from privspec.families.gaussian.exact import APART, Seen, grid_json, of_spread, witness_of
 from privspec.families.gaussian.places import Place
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.pure import of_scales
@@ -41,12 +41,11 @@ from privspec.families.gaussian.release import (
 from privspec.families.gaussian.release import rounded_reconstruction as rounded
 from privspec.kernel.core.linear import Linear
 from privspec.kernel.core.numbers import fraction, rational
-from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.linear import Figures
 from privspec.kernel.rows import laid_out
 from privspec.kernel.worth.bias import EUCLIDEAN, HeldSet, middle_and_sets, moments
-from privspec.kernel.writing import array
 from privspec.solvers.affine import Data, Rule, answered, at_worst, designed, unknown
 from privspec.solvers.programs import Array, Boxes, Differences, Streams, Vectors, Watch, box_scaling, largest_norm
 
@@ -147,7 +146,7 @@ def _pulled(problem: Problem, found: Sequence[Candidate], middle: Middle, share:
         yield from _jointly(problem, found, middle)
     if law is None and found[0].mechanism is not None and share <= WORTHWHILE:
         size, ends = system.inputs_count, np.where(system.target.sum(axis=0) < 0, -1.0, 1.0)[:, None]
-        bounds = ({"alone": "1/2", "signs": _rooted(ends)},) if size <= TOGETHER else ()
+        bounds = ({"alone": "1/2", "signs": grid_json(ends, ROOT_BITS)},) if size <= TOGETHER else ()
         mechanism, release = replace(found[0].mechanism, bounds=bounds), found[0].mechanism.release
         for factors in _factors(problem, found[0], release, middle):
             made = shrunk(problem, release, factors, middle.values)
@@ -352,7 +351,7 @@ def _signs(roots: Array, data: Data | Array, size: int) -> Iterator[dict[str, An
         return
     found = np.zeros((size, roots.shape[1]))
     found[data.free] = roots
-    yield {"alone": str(ALONE), "signs": _rooted(found)}
+    yield {"alone": str(ALONE), "signs": grid_json(found, ROOT_BITS)}
 
 
 def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> Iterator[dict[str, Any]]:
@@ -367,11 +366,6 @@ def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> I
     for covariance, said in spreads:
         best = designed(problem.errors, moves, rule.strategy, covariance, Watch(problem.settings.deadline))
         yield {**said, "of": _inner(problem, best, moved)}
-
-
-def _rooted(roots: Array) -> dict[str, Any]:
-    whole = np.rint(np.ldexp(roots, ROOT_BITS)).astype(np.int64)
-    return array(Grid(tuple(roots.shape), Fraction(1, 2**ROOT_BITS), tuple(whole.ravel().tolist())))
 
 
 def _spread(
