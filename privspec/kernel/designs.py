@@ -62,17 +62,19 @@ class Cut:
         squared = self.people * (square - one**2) + mean**2
         rows, at = block.errors.of(block.target).tolist(), block.places[held.start][0]
         cells = None if self.cells is None else _law(self.cells, "cells")
-        if cells is not None and len(cells) != held.stop - held.start:
-            raise Refused("has a law of other cells than those of its table")
         for weight, row in zip(block.errors.weights, rows, strict=True):
-            own = [fraction(v) for v in row[at : at + held.stop - held.start]]
-            if cells is None and len(set(own)) > 1:
-                raise Refused("does not say where records lie that do not count alike")
-            weights = cells or [Fraction(1, len(own))] * len(own)
-            first = sum((p * m for p, m in zip(weights, own, strict=True)), ZERO)
-            second = sum((p * m * m for p, m in zip(weights, own, strict=True)), ZERO)
+            first, second = _moments([fraction(v) for v in row[at : at + held.stop - held.start]], cells)
             total += weight * (mean * (second - first**2) + squared * first**2)
         return total
+
+
+def _moments(values: list[Fraction], chances: list[Fraction] | None) -> tuple[Fraction, Fraction]:
+    """The mean of what a record counts, and of its square, by the chances of where it lies."""
+    weights = chances or [Fraction(1, len(values))] * len(values)
+    if len(weights) != len(values) or (chances is None and len(set(values)) > 1):
+        raise Refused("does not say where records lie that do not count alike")
+    first, second = (sum((p * v**power for p, v in zip(weights, values, strict=True)), ZERO) for power in (1, 2))
+    return first, second
 
 
 def _law(found: Grid, what: str) -> list[Fraction]:
@@ -132,11 +134,7 @@ class Clipped:
         low, high = map(Fraction, held.columns[place].values)
         each = [(own[i + inner] - own[i]) / (high - low) for i in range(len(own)) if not i // inner % 2]
         chances = None if self.cells is None else _law(self.cells, "cells")
-        if (chances is None and len(set(each)) > 1) or (chances is not None and len(chances) != len(each)):
-            raise Refused("does not say where records lie that do not count alike")
-        weights = chances or [Fraction(1, len(each))] * len(each)
-        first = sum((p * s for p, s in zip(weights, each, strict=True)), ZERO)
-        second = sum((p * s * s for p, s in zip(weights, each, strict=True)), ZERO)
+        first, second = _moments(each, chances)
         count, mean = held.records, first * self.mean
         return count * (second * self.square - mean**2) + (count * mean) ** 2
 

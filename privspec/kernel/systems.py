@@ -382,7 +382,6 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
     else:
         fits = asked.measure.common is not None and all(asked.measure.of.shared_by(one.of) for one, _ in made)
         fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
-        fits = fits and all(reached[key] <= value for key, value in guarantee.asked.items())
         fits = fits and all(one.distance is None and not one.each for one, _ in made)
     each = [_of_part(guarantee, own, part, parts) for own, _, part in parts]
     questions = list[Question]()

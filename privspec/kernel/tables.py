@@ -58,9 +58,13 @@ class Executed(Mechanism):
             raise Refused("does not have just the numbers and laws that the problem leaves open")
         chosen = dict(self.scalars)
         for law in task.laws:
-            shares = zip(law.masses, map(self.laws[law.name].__getitem__, law.labels), strict=True)
-            chosen |= {name: self.whole(law) * share for name, share in shares}
+            chosen |= self._masses(law)
         object.__setattr__(self, "chosen", chosen)
+
+    def _masses(self, law: ChosenLaw) -> dict[str, Fraction]:
+        """The numbers that the masses of a law are."""
+        shares = zip(law.masses, map(self.laws[law.name].__getitem__, law.labels), strict=True)
+        return {name: self.whole(law) * share for name, share in shares}
 
     def whole(self, law: ChosenLaw) -> Fraction:
         """What the masses of a law add up to."""
@@ -131,14 +135,8 @@ class Tables(PriceableRules):
         executed: Executed = self.read(case.frame, case.mechanism)
         task, table, chosen = executed.block, executed.table, executed.chosen
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
-        for choice in task.choices:
-            value, low, high = chosen[choice.name], choice.low, choice.high
-            holds = low <= value <= high
-            holds = holds and not (choice.low_open and value == low) and not (choice.high_open and value == high)
-            case.says("choices", holds, f"{choice.name} = {float(value):.9g} is in its range")
-        for law in task.laws:
-            holds = sum(executed.laws[law.name].values()) == 1 and executed.whole(law) >= 0
-            case.says("choices", holds, f"{law.name} is a law")
+        if task.choices or task.laws:
+            _judge_choices(case, executed)
         guarantees = judge(case, table, task.compared, chosen)
         if task.rounds is not None or executed.rounds is not None:
             judge_rounds(case, task.rounds, executed.rounds, [one.asked.get("epsilon") for one in guarantees])
@@ -182,6 +180,18 @@ class Tables(PriceableRules):
         laws = laws_compared(executed.table, seen, read(Compared, view.difference))
         epsilon = laws.epsilon
         return {"epsilon": epsilon or ZERO, "delta": laws.delta_up(ZERO) if epsilon is None else ZERO}
+
+
+def _judge_choices(case: PlanUnderCheck, executed: Executed) -> None:
+    """Numbers that were picked are in their ranges, and masses are those of laws."""
+    for choice in executed.block.choices:
+        value, low, high = executed.chosen[choice.name], choice.low, choice.high
+        holds = low <= value <= high
+        holds = holds and not (choice.low_open and value == low) and not (choice.high_open and value == high)
+        case.says("choices", holds, f"{choice.name} = {float(value):.9g} is in its range")
+    for law in executed.block.laws:
+        holds = sum(executed.laws[law.name].values()) == 1 and executed.whole(law) >= 0
+        case.says("choices", holds, f"{law.name} is a law")
 
 
 def judge_rounds(
