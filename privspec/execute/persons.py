@@ -232,7 +232,11 @@ def _place(part: Derived) -> pl.Expr:
         known = {cell: labels[part.places[at]] for cell, at in found.items() if at != NO_PLACE}
         return column.replace_strict(list(known), list(known.values()), default=None, return_dtype=pl.String)
 
-    return pl.col(part.columns[0].name).map_batches(places, return_dtype=pl.String, is_elementwise=True)
+    cell, (none, _) = pl.col(part.columns[0].name), lookup(None)
+    found = cell.map_batches(places, return_dtype=pl.String, is_elementwise=True)
+    return (
+        found if none == NO_PLACE else pl.when(cell.is_null()).then(pl.lit(labels[part.places[none]])).otherwise(found)
+    )
 
 
 def _aggregate(i: int, own: Gathered) -> pl.Expr:

@@ -15,7 +15,7 @@ from privspec.core.records import dataclass
 from privspec.execute import sources, warehouse
 from privspec.execute.cells import ID_AS_IT_STANDS, id_text
 from privspec.execute.reading import number
-from privspec.execute.statistic import Attribute
+from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.kernel.derived import Derived, SourceColumn
 
 if TYPE_CHECKING:
@@ -70,7 +70,13 @@ class Asked:
         if odd is not None:  # most cells are words, and no pattern is asked for these
             odd = f"CASE WHEN {cell} IN ({', '.join(map(warehouse.text_of, words))}) THEN false ELSE {odd} END"
         each = " ".join(f"WHEN {warehouse.text_of(text)} THEN {warehouse.text_of(own)}" for text, own in words.items())
-        return f"CASE {cell} {each} END", odd
+        none, _ = Attribute.source(column).lookup()(None)
+        known = f"CASE {cell} {each} END"
+        return (known if none == NO_PLACE else f"coalesce({known}, {_if_missing(quoted, labels[none])})"), odd
+
+
+def _if_missing(quoted: str, label: str) -> str:
+    return f"CASE WHEN {quoted} IS NULL THEN {warehouse.text_of(label)} END"
 
 
 def asked(table: str, source: Any) -> tuple[Asked, Any] | None:

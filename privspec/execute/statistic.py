@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 NO_PLACE = -1
 """The code of a value that is missing or not in its attribute's domain."""
+MISSING = "missing"
+"""The word that an empty cell says where a column has it."""
 BATCH = 2**18
 """Rows of text, or groups, that are held at once."""
 
@@ -151,7 +153,7 @@ class Attribute:
 
 
 def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
-    text, place = id_text(value), NO_PLACE
+    text, place = id_text(value), words.get(MISSING, NO_PLACE)
     if text is not None:
         place = words.get(text, words.get(str(value), quantities.get(number(value), NO_PLACE)))
     return place, place != NO_PLACE

@@ -64,7 +64,8 @@ def with_columns(spec: syntax.Spec, report: Report) -> syntax.Spec:
                     message = f"{name} follows from columns of {table} alone"
                     hint = "what other tables hold about the same person is in other records"
                     report.error("PS0206", right.span, message, help=hint)
-                found.setdefault(table, []).append(syntax.Keyword(name, held(right), span=line.span))
+                own, column = found.setdefault(table, []), syntax.Keyword(name, held(right), span=line.span)
+                own += [] if column in own else [column]  # parts of a system may each define it
             case syntax.Relation(right=syntax.Condition(op=sign, span=span)):
                 hint = "count the records that are meant, as in count(people, age >= 65); of columns of a table, one "
                 hint += "may be yes or no: people.adult = people.age >= 18"

@@ -269,7 +269,7 @@ GATHERED = (
     Gathered("said", WHOSE, "only", Derived("said", (_SAID,), None, (), ABC, (0, 1, 2))),
 )
 """Columns that are made of all records of a person."""
-OWNERS = tuple(f"p{i}" for i in (1, 2, 1, 3, 2, 1, 4, 4))
+OWNERS = ("p1", "p2", "p1", "p3", "", "p1", "p4", "p4")
 PERSONS = tuple(f"p{i}" for i in range(1, 9))
 
 
@@ -370,6 +370,7 @@ CASES = (
     Case("unnamed", entries(index="voter"), {"x": (TENTHS, NUMERIC)}, bare=("x",), listed=lambda r: r["x"]),
     Case("cells", cells((AGE, SEX), drops=True), {"age": (tuple("012340"), NUMERIC), "sex": (("F", "M"), WORDS),
          "said": (ABC, WORDS)}, **COUNTS),
+    Case("missing", cells((("sex", ("F", "M", "missing"), None, None, (), False),), drops=True), SEXES, **COUNTS),
     Case("nearest", cells((AGE, SEX), drops=False), {"age": (tuple("012340"), NUMERIC), "sex": (("F", "M"), WORDS)},
          bare=("age", "sex"), **COUNTS),
     Case("sums", cells((SEX, PAY), drops=False, steps=STEPS), PAID, apart=steps_apart, ordered=False),
@@ -514,6 +515,7 @@ class Json(Format):
             "keys",
             "persons",
             "looked up",
+            "missing",
         )
         return not (self.memory and self.form == "objects" and counted)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -126,6 +127,7 @@ def made(text: str, data: dict[str, Any]) -> pl.DataFrame:
 
 def sources(tmp_path: Path, seen: list[dict[str, Any]], told: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The same records in every format."""
+    tmp_path.mkdir(exist_ok=True)
     frames = {"visits": pl.DataFrame(seen, infer_schema_length=None), "patients": pl.DataFrame(told)}
     found: dict[str, dict[str, Any]] = {
         "frame": frames,
@@ -212,6 +214,24 @@ def test_columns_of_any_name_are_told_apart(tmp_path: Path) -> None:
         (found,) = of_plan(document, data, RunContext()).values()
         frame = found if isinstance(found, pl.DataFrame) else found.frame("t").collect()
         assert rows(frame.select("whose", "id", "persons_0", "cell_0_0")) == wanted
+
+
+def test_an_empty_cell_is_the_word_missing_where_a_column_has_it(tmp_path: Path) -> None:
+    text = JOINED.replace("sex in {F, M}", "sex in {F, M, missing}").replace("code in {A, B}", "code in {A, missing}")
+    text = text.replace("code, sex, born", "code, sex").replace("  visits.born = patients.born\n", "")
+    seen = [{"person": who, "code": code} for who, code in ((1, "A"), (1, None), (2, "B"), (3, "A"), (4, None))]
+    told = [{"person": who, "sex": sex} for who, sex in ((1, "F"), (2, None), (3, "F"), (3, None), (5, "M"))]
+    plan = Problem(text.replace("O is 1-DP", "O is 100-DP")).solve()
+    for name, data in sources(tmp_path, seen, told).items():
+        if name != ".json":
+            (counts,) = plan.run(data, seed=1).values.values()
+            assert np.rint(np.reshape(counts, -1)).tolist() == [1, 0, 1, 1, 0, 1], name
+    persons = PERSONS.replace("sex in {F, M}", "sex in {F, M, missing}").replace("code = A", "code = missing")
+    persons = persons.replace("code in {A, B}", "code in {A, missing}").replace("sex = F", "sex = missing")
+    full = [{**one, "day": None, "age": 20, "paid": 1.0} for one in seen]
+    for name, data in sources(tmp_path / "persons", full, [{**one, "born": 1950} for one in told]).items():
+        found = made(persons, data).select("person", "many", "sex")
+        assert rows(found) == {("1", 1, "F"), ("2", 0, "missing"), ("3", 0, None), ("4", 1, None), ("5", 0, "M")}, name
 
 
 def test_a_table_that_is_looked_up_is_counted_as_well(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
-from privspec.api import Problem
+from privspec.api import Problem, load
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.derived import Combined, Derived, Fixed, Named, Power, SourceColumn
 from privspec.kernel.writing import plan_digest
@@ -135,6 +136,20 @@ def test_every_family_reads_what_follows(name: str) -> None:
     ).solve()
     columns = {name: [one[name] for one in PEOPLE] for name in ("age", "sex", "day")}
     assert found.run({"t": columns}, seed=4)
+
+
+def test_parts_of_a_system_may_each_define_a_column(tmp_path: Path) -> None:
+    (tmp_path / "part.priv").write_text(
+        "parameters: epsilon = 1\nvariables:\n  input t in table(age in 0..99)\n  output O\n"
+        "background: t.old = t.age >= 65\nloss: E[ (O - count(t, old = yes))^2 ]\n"
+        "privacy: O is epsilon-DP wrt t, adding or removing one record\n"
+    )
+    (tmp_path / "whole.priv").write_text(
+        'components:\n  a = spec("part.priv", t = t, epsilon = 0.25)\n  b = spec("part.priv", t = t, epsilon = 0.75)\n'
+        "variables: input t in table(age in 0..99)\nloss: a.loss + b.loss\n"
+        "privacy: (a.O, b.O) is 1-DP wrt t, adding or removing one record\n"
+    )
+    assert load(tmp_path / "whole.priv").solve().run({"t": {"age": [70, 3]}}, seed=1)
 
 
 def test_each_of_many_parties_reads_what_follows_from_its_record() -> None:
