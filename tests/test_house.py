@@ -23,7 +23,7 @@ TOKENS = {
     "explain": 79_391,
     "families": 215_897,
     "functions": 14_730,
-    "kernel": 146_964,
+    "kernel": 147_325,
     "language": 28_758,
     "model": 124_819,
     "noise": 8_964,

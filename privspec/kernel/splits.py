@@ -159,7 +159,14 @@ class LinearCurve(Curve):
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         bound, lines = self.part.case.bounded, self.part.case.frame.obligations
         self.low = Fraction(stated(self.part.case).double())
-        if witnesses or not isinstance(bound, TraceBound) or bound.paid or not bound.worth.exponent or self.low < 0:
+        if (
+            witnesses
+            or not isinstance(bound, TraceBound)
+            or bound.paid
+            or bound.personal
+            or not bound.worth.exponent
+            or self.low < 0
+        ):
             raise self.part.case.claims.wrong("say nothing of other shares")
         self.mass, self.rest, self.root = ZERO, ZERO, bound.worth.exponent != 1
         for line, size, mu in bound.masses:

@@ -361,3 +361,52 @@ def test_vectors_of_parties_who_trust_nobody() -> None:
     # each hides 16 numbers of 10 at once
     assert plan["status"] == "optimal"
     assert plan["loss"]["value"] == pytest.approx(16 * 1600 / 10, rel=1e-5)
+
+
+OWN_AMOUNTS = """parties: p in 1..4
+parameters:
+  rho[p] = [0.01, 0.02, 0.02, 2]
+variables:
+  input x[p] in [0, 1]
+  output O
+  output Q
+loss: E[ (O - sum(x))^2 + 3 * (Q - x[4])^2 ]
+privacy: (O, Q) is rho[p]-zCDP wrt x[p], replacing one p
+options: trust {trust}
+"""
+
+
+@pytest.mark.parametrize("trust", ["curator", "nobody", "secure_sum"])
+def test_amounts_of_each_party_bound_what_all_noise_loses(trust: str) -> None:
+    """Each party's number hides behind 1 / (2 rho) alone; at a curator no noise that was drawn at random is better."""
+    plan = Problem(OWN_AMOUNTS.format(trust=trust)).solve()
+    found = plan.loss.lower_bound
+    assert plan.verify().ok
+    assert found is not None
+    assert plan.loss.value == pytest.approx(found, rel=1e-6)
+    if trust == "nobody":
+        assert found == pytest.approx(sum(1 / (2 * rho) for rho in (0.01, 0.02, 0.02)) + 4 * 1 / 4, rel=1e-6)
+        return
+    rows, draw = np.array([[1, 1, 1, 1], [0, 0, 0, np.sqrt(3)]]), np.random.default_rng(4)
+    for _ in range(300):
+        root = draw.normal(size=(2, 2))
+        inverse = np.linalg.inv(root @ root.T)
+        most = max(rows[:, i] @ inverse @ rows[:, i] / (2 * rho) for i, rho in enumerate((0.01, 0.02, 0.02, 2)))
+        assert found <= np.trace(root @ root.T) * most * (1 + 1e-9)
+
+
+def test_a_bound_by_amounts_of_parties_is_about_what_one_of_them_changes() -> None:
+    plan = Problem(OWN_AMOUNTS.format(trust="curator")).solve().document
+    at = ("claims", "bound", "differences", 0)
+    each = ("problem", "obligations", 0, "measure", "each")
+    for path, value, words in (
+        ((*at, "mu"), "1", "is not"),
+        # two parties at once
+        ((*at, "columns", "places", "rows"), [0, 1, 10, 15], "no difference of neighbours"),
+        ((*each, 3, "amounts", 0, 1), "1/100", ""),
+        ((*each, 0, "amounts", 0, 1), "1/200", ""),
+        (("loss", "lower_bound"), plan["loss"]["lower_bound"] * 1.01, ""),
+    ):
+        report = judge(json.dumps(mutate(plan, path, value)))
+        assert not report.ok, path
+        assert words in "; ".join(claim.text for claim in report.failed)

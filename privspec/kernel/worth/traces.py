@@ -39,7 +39,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
-from privspec.kernel.moves import units_of
+from privspec.kernel.moves import units_by_measure, units_of
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
 from privspec.kernel.strategies.dense import chosen_rows, products
 from privspec.kernel.worth import LowerBound, listed
@@ -199,6 +199,38 @@ def mass(
         if not known:
             raise given.wrong("is no difference of neighbours")
         total += often * min(known) ** 2
+    return total
+
+
+def mass_of_persons(
+    block: Linear,
+    each: tuple[AskedMeasure, ...],
+    line: int,
+    columns: Matrix,
+    given: JsonNode,
+    times: list[Fraction],
+    *,
+    pure: bool,
+) -> Fraction:
+    """The same times mu^2, for a line with figures for each party, whose own changes a column is one of.
+
+    Raises: Refused where columns are no changes of one party, or figures have no largest mu in closed form.
+    """
+    (difference, *more) = block.surely(line)
+    if more or difference.apart is not None:
+        raise given.wrong("is about units of parties that are not told apart")
+    known = {f"{one.name} {one.amounts}": one for one in each}
+    kinds = [f"{one.name} {one.amounts}" for one in each]
+    changes = units_by_measure(units_of(difference, block.places), block.places[difference.parts[0].start], kinds)
+    squares = {kind: largest_mu_squared(known[kind], pure, JsonNode(None, given.place)) for kind in changes}
+    owners, total = {kind: owners_of(own) for kind, own in changes.items()}, ZERO
+    for row, often in zip(columns.tolist(), times, strict=True):
+        column = {i: v for i, v in enumerate(row) if v}
+        sizes = {kind: gauge(own, owners[kind], column) for kind, own in changes.items()}
+        costs = [size**2 * squares[kind] for kind, size in sizes.items() if size is not None]
+        if not costs:
+            raise given.wrong("is no difference of neighbours")
+        total += often * min(costs)
     return total
 
 
@@ -429,8 +461,8 @@ def cbrt_down(value: Fraction) -> Fraction:
 class TraceBound(LowerBound):
     """The loss is at least `times` what the worth is at the sum of masses times mu^2, less what is `paid`.
 
-    `masses`: the number of a line, its mass, and the mu stated beside it. `pure`: about every unbiased mechanism of
-    pure epsilon.
+    `masses`: the number of a line, its mass, and the mu stated beside it; `personal`: the sum for lines with figures
+    for each party. `pure`: about every unbiased mechanism of pure epsilon.
     """
 
     worth: Worth
@@ -438,9 +470,10 @@ class TraceBound(LowerBound):
     masses: tuple[tuple[int, Fraction, JsonNode], ...]
     pure: bool
     times: int = 1
+    personal: Fraction = ZERO
 
     def at(self, lines: tuple[Obligation, ...]) -> Fraction:
-        power = ZERO
+        power = self.personal
         for line, size, mu in self.masses:
             power += size * largest_mu_squared(lines[line].measure, self.pure, mu)
         return self.times * (self.worth.at(power) - self.paid)
@@ -455,6 +488,7 @@ def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     found = prove(frame, release, item)
     lines = [frame.obligations[line] for line, *_ in found.masses]
     plain = dict(item.entries())["prices"].absent and not release.problem.errors.sizes and found.pure
+    plain = plain and not found.personal
     words = words_of_any_law(frame, release.problem, lines) if plain else None
     return found if words is None else replace(found, among=(words,), times=2)
 
@@ -490,13 +524,19 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     if not prices.absent:
         words = tuple(f"{word}, within the accuracy lines" for word in words)
     parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, JsonNode]](), dict[int, range]()
+    personal = ZERO
     for one in differences.items():
         number, mu, given = one.fields("requirement", "mu", "columns")
         o = number.integer(0, len(frame.obligations) - 1)
         if o in spans:
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
-        masses.append((o, mass(block, block.surely(o), part, given, sent(scope.value, frame, block, part)), mu))
+        figures, often = frame.obligations[o].measure.each, sent(scope.value, frame, block, part)
+        if figures:
+            mu.same(None)
+            personal += mass_of_persons(block, figures, o, part, given, often, pure=pure)
+        else:
+            masses.append((o, mass(block, block.surely(o), part, given, often), mu))
         size = sum(one.nrows() for one in parts)
         spans[o] = range(size, size + part.nrows())
         parts.append(part)
@@ -521,14 +561,14 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
-    if pure and not all(frame.obligations[line].measure.of.follows_from_pure for line, *_ in masses):
+    if pure and not all(frame.obligations[line].measure.of.follows_from_pure for line in spans):
         words = tuple(word.replace(SAME_PURE, "under the same lines") for word in words)
     words = among(scope.value, frame, words, pure)
     triples = zip(asked.sizes, traces, weights, strict=False)
     sizes = sum((cbrt_down(size * trace**2 / weight) for size, trace, weight in triples), ZERO)
     squares = max(sum(traces[len(asked.sizes) :], ZERO), ZERO)
     found_worth = Worth(squares, sizes, kappa / release.excess, asked.root)
-    return TraceBound(words, found_worth, asked.paid, tuple(masses), pure)
+    return TraceBound(words, found_worth, asked.paid, tuple(masses), pure, personal=personal)
 
 
 def _defect(gram: Matrix, slack: JsonNode) -> Fraction:
