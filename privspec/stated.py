@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from types import NoneType
-from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from privspec.core.records import MISSING, dataclass, field, fields, replace
 from privspec.kernel.core.problem import executed, read_frame
-from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
+
+if TYPE_CHECKING:
+    from privspec.kernel.designs import Design
 
 T = TypeVar("T", bound="Part")
 
@@ -348,48 +351,6 @@ class Problem(Part):
         return replace(guarantee, outputs=lines[0].seen) if lines else guarantee
 
 
-class OpenChoice(Part):
-    """A name of the spec and the values that it may have."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-class CutPart(Part):
-    """What is cut of people's records: what that is expected to add to the loss."""
-
-    input: str
-    people: int
-    lost: Fraction
-
-
-class ClippedPart(Part):
-    """What is clipped of numbers: what that is expected to add to the loss."""
-
-    lost: Fraction
-
-
-class AlternativePart(Part):
-    """The values of an alternative and what they cost; `cut`, `clipped`: where a law says what is cut or clipped."""
-
-    values: tuple[str, ...]
-    cost: Fraction
-    cut: CutPart | None = None
-    clipped: ClippedPart | None = None
-
-    @property
-    def paid(self) -> Fraction:
-        """The cost, with what is lost by what is cut and clipped."""
-        return self.cost + sum(one.lost for one in (self.cut, self.clipped) if one is not None)
-
-
-class DesignProblem(Part):
-    """What a spec leaves open."""
-
-    choices: tuple[OpenChoice, ...]
-    alternatives: tuple[AlternativePart, ...]
-
-
 class Outcome(Part):
     """What came of an alternative: its own loss, or why it has none."""
 
@@ -399,11 +360,24 @@ class Outcome(Part):
 
 
 class DesignPart(Part):
-    """The alternatives of a spec, and which of them the plan is."""
+    """What a spec leaves open, which of its alternatives the plan is, and what came of each."""
 
-    problem: DesignProblem
+    problem: Any
     chosen: int
     outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def design(self) -> Design:
+        """The alternatives, as the kernel reads them.
+
+        Raises: ValueError where the kernel refuses them.
+        """
+        from privspec.kernel.designs import Design  # most specs leave nothing open
+
+        try:
+            return read(Design, JsonNode(self.problem, "design"))
+        except Refused as reason:
+            raise ValueError(str(reason)) from reason
 
 
 class Stated(Part):

@@ -79,8 +79,8 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
     """The alternatives of a plan whose spec left something open."""
     loss = Loss.read(document["loss"])
     found = []
-    names = [choice.name for choice in design.problem.choices]
-    for number, (one, came) in enumerate(zip(design.problem.alternatives, design.outcomes, strict=True)):
+    names = [choice.name for choice in design.design.choices]
+    for number, (one, came) in enumerate(zip(design.design.alternatives, design.outcomes, strict=True)):
         own, least = came.loss, known(came.least, LOSS_DIGITS, DOWN)
         if own is not None and own.lower_bound is not None:
             least = rounded(Fraction(own.lower_bound) + one.paid, LOSS_DIGITS, DOWN)
