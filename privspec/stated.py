@@ -14,7 +14,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from privspec.core.records import MISSING, dataclass, field, fields, replace
-from privspec.kernel.core.problem import executed, read_frame
+from privspec.kernel.core.problem import Frame, executed, read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 
@@ -192,15 +192,13 @@ class Line(Part):
 
 
 class Seen(Part):
-    """What an observer sees that depends on an input: the lines that name all of it, and the bound where none does."""
+    """What an observer sees that depends on an input, and the bound on it."""
 
     input: str
     observer: str
     wrt: tuple[str, ...]
     neighbours: str
     outputs: tuple[str, ...]
-    unnamed: tuple[str, ...] = ()
-    lines: tuple[int, ...] = ()
     not_protected: tuple[str, ...] = ()
     bound: Mapping[str, Fraction] | None = None
 
@@ -325,32 +323,6 @@ class Mechanism(Part):
     components: Mapping[str, PartOfPlan] = field(default_factory=dict)
 
 
-class TrustPart(Part):
-    """Who is trusted; "parts" where each part of a system says so, and "" where a plan does not say."""
-
-    kind: str = ""
-
-
-class Obligation(Part):
-    """What is seen together of whom a line of privacy is about: more than it names, where all see all messages."""
-
-    seen: tuple[str, ...] = ()
-
-
-class Problem(Part):
-    """What the spec means, as far as pages read it."""
-
-    trust: TrustPart = TrustPart()
-    obligations: tuple[Obligation, ...] = ()
-    views: tuple[Seen, ...] = ()
-    blocks: tuple[Any, ...] = ()
-
-    def seen(self, guarantee: Guarantee) -> Guarantee:
-        """A guarantee of all that its line is about."""
-        lines = self.obligations[guarantee.requirement :][:1] if guarantee.requirement >= 0 else ()
-        return replace(guarantee, outputs=lines[0].seen) if lines else guarantee
-
-
 class Outcome(Part):
     """What came of an alternative: its own loss, or why it has none."""
 
@@ -394,7 +366,6 @@ class Stated(Part):
     exposures: tuple[Seen, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     mechanism: Mechanism = Mechanism()
-    problem: Problem = Problem()
     remarks: Remarks = Remarks()
     conflicts: tuple[Line, ...] = ()
     reason: str = ""
@@ -404,16 +375,35 @@ class Stated(Part):
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
+    def frame(self) -> Frame | None:
+        """What the spec means, as the kernel reads it; None of a plan that does not say.
+
+        Raises: ValueError where the kernel refuses it.
+        """
+        problem = self.document.get("problem")
+        try:
+            return None if problem is None else read_frame(JsonNode(problem, "problem"))
+        except Refused as reason:
+            raise ValueError(str(reason)) from reason
+
+    @cached_property
     def executed(self) -> Any:
         """What the plan executes, as the kernel reads it.
 
         Raises: ValueError where the kernel refuses it.
         """
+        if self.frame is None:
+            raise ValueError("a plan without a problem")
         try:
-            frame = read_frame(JsonNode(self.document["problem"], "problem"))
-            return executed(frame, JsonNode(self.document["mechanism"], "mechanism"))
+            return executed(self.frame, JsonNode(self.document["mechanism"], "mechanism"))
         except Refused as reason:
             raise ValueError(str(reason)) from reason
+
+    def seen(self, guarantee: Guarantee) -> Guarantee:
+        """A guarantee of all that its line is about: more than it names, where all see all messages."""
+        if self.frame is None or guarantee.requirement < 0:
+            return guarantee
+        return replace(guarantee, outputs=self.frame.obligations[guarantee.requirement].seen)
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> Stated:

@@ -20,7 +20,7 @@ TOKENS = {
     "core": 12_275,
     "editor": 6_419,
     "execute": 79_532,
-    "explain": 79_391,
+    "explain": 79_341,
     "families": 215_897,
     "functions": 14_730,
     "kernel": 147_325,
@@ -29,7 +29,7 @@ TOKENS = {
     "noise": 8_964,
     "problem": 80_545,
     "solvers": 79_469,
-    "top": 25_942,
+    "top": 25_797,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
 FILES = 362

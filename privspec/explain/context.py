@@ -241,7 +241,7 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
         for kind in (VariableKind.INPUT, VariableKind.CHOOSE)
     )
     written = _word(trust) if trust else NOBODY.name if local else CURATOR.name
-    kind = plan.problem.trust.kind or written
+    kind = written if plan.frame is None else plan.frame.trust.kind
     if kind != written:
         because = next(
             (at(said) for part in whole.components if (said := part.stated) and kind in (PARTS, _word(said))), because
@@ -272,13 +272,16 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
 
 
 def _trusts(plan: Stated, kind: str) -> Mapping[str, list[str]]:
+    if kind != PARTS:
+        return {kind: []}
+    from privspec.kernel.core.problem import read_frame
+    from privspec.kernel.systems import outputs_in  # few lines trust part by part
+
     found = dict[str, list[str]]()
-    for part in plan.problem.blocks[0]["parts"] if kind == PARTS else ():
-        own = part["problem"]
-        (names,) = (own["blocks"][0][key] for key in ("outputs", "output", "released") if key in own["blocks"][0])
-        listed = [names] if isinstance(names, str) else [one if isinstance(one, str) else one["name"] for one in names]
-        found.setdefault(own["trust"]["kind"], []).extend(listed)
-    return found or {kind: []}
+    for part in plan.executed.block.parts:
+        own = read_frame(part.problem)
+        found.setdefault(own.trust.kind, []).extend(outputs_in(own.blocks[0]))
+    return found
 
 
 def _word(trust: syntax.Trust) -> str:

@@ -52,6 +52,7 @@ from privspec.explain.quantities import (
     simulated,
     told,
 )
+from privspec.kernel.core.problem import View
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
@@ -105,12 +106,12 @@ def facts(
     document = inside(document)
     plan = Stated.of(document)
     spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part, model)
-    form = block_of(document)["form"] if plan.problem.blocks else _NOTHING
+    form = _NOTHING if plan.frame is None else block_of(document)["form"]
     module, name = _READERS[form]
     reader = attrgetter(name)(import_module(f"privspec.explain.{module}"))
     whole = (document, plan, model, facts, judgement)
     mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)
-    judged = [mechanism.judged(_drawn(claim(plan.problem.seen(g)), mechanism, model)) for g in plan.guarantees]
+    judged = [mechanism.judged(_drawn(claim(plan.seen(g)), mechanism, model)) for g in plan.guarantees]
     stated = tuple(item for item, _ in judged)
     claims = tuple(
         _claim_fact(item, question, mechanism, _everything(plan, item, stated, mechanism, model), model)
@@ -166,7 +167,7 @@ def facts(
         ),
         judgement=judgement or Judgement(),
         gaps=tuple(_gaps(mechanism, claims, model, where)),
-        fitting=fitting(document["problem"], model, where) if plan.problem.blocks else Fitting(),
+        fitting=Fitting() if plan.frame is None else fitting(document["problem"], model, where),
         model=model,
         design=design,
     )
@@ -333,7 +334,7 @@ def _exposed(
     Those are left out where lines that name all that depends on the input say no less. Of a table the exact curve is
     shown, which is within the bound.
     """
-    views = {_key(view): view for view in plan.problem.views}
+    views = {_key(view): view for view in (() if plan.frame is None else plan.frame.views)}
     for entry in plan.exposures:
         view, claim = views[_key(entry)], _template(entry, stated, where)
         curve = _exactly(claim, entry, mechanism, model) or _bound(entry)
@@ -341,7 +342,7 @@ def _exposed(
             yield entry, replace(claim, achieved=curve)
 
 
-def _key(item: Seen) -> tuple[Any, ...]:
+def _key(item: Seen | View) -> tuple[Any, ...]:
     return item.input, item.observer, item.wrt, item.neighbours
 
 
@@ -361,7 +362,7 @@ def _exactly(claim: Claim, entry: Seen, mechanism: MechanismFact, model: Model |
     return mechanism.seen(frozenset(claim.outputs), claim, model, unit)
 
 
-def _said(curve: Curve | None, joined: Sequence[Curve | None], view: Seen) -> bool:
+def _said(curve: Curve | None, joined: Sequence[Curve | None], view: View) -> bool:
     """Whether lines that name all that depends on an input say no less than is true of all that is seen."""
     if view.lines:
         best = max((known.equal_error() for known in joined if known is not None), default=None)

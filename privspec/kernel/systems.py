@@ -261,10 +261,10 @@ def _conditions(case: PlanUnderCheck, cases: list[PlanUnderCheck], system: Syste
 
 def outputs_of(case: PlanUnderCheck) -> tuple[str, ...]:
     """What a part gives."""
-    return _outputs(case.block)
+    return outputs_in(case.block)
 
 
-def _outputs(item: JsonNode) -> tuple[str, ...]:
+def outputs_in(item: JsonNode) -> tuple[str, ...]:
     """What a block gives, by the words of its form."""
     block = dict(item.entries())
     block = dict(block["block"].entries()) if block["form"].value == "priced" else block
@@ -278,7 +278,7 @@ def _outputs(item: JsonNode) -> tuple[str, ...]:
 
 def component_names(problems: list[JsonNode]) -> list[str]:
     """The name of each part: of the component that gives its outputs, if no two have the same; else its outputs."""
-    given = [_outputs(read_frame(problem).blocks[0]) for problem in problems]
+    given = [outputs_in(read_frame(problem).blocks[0]) for problem in problems]
     short = [{name.partition(".")[0] for name in names} for names in given]
     found = ["".join(one) if len(one) == 1 else ", ".join(names) for one, names in zip(short, given, strict=True)]
     return found if len(set(found)) == len(found) else [", ".join(names) for names in given]
