@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_275,
     "editor": 6_419,
-    "execute": 79_532,
+    "execute": 79_733,
     "explain": 79_341,
     "families": 215_897,
     "functions": 14_730,

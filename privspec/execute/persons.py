@@ -40,6 +40,8 @@ BITS = 24
 """What a number that is added up ranges over is at most so many bits of steps."""
 PERSON = "privspec: whose"
 """The column of ids in what is gathered, which no table has."""
+RECORDS = "privspec: records"
+"""How many records were gathered."""
 
 
 def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) -> Mapping[str, Any]:
@@ -62,7 +64,7 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
         used |= {*names} - held
         of_files = {table: _folder(records.source) for table, records in given.items()}
         whose = None if one.kept is None or one.people.persons else one.kept.person
-        query = query_of(one.name, one.people, of_files, whose, steps_of)
+        query = query_of(one.name, one.people, of_files, whose, steps_of, {n: r.tell for n, r in given.items()})
         found[one.name] = _frame(one, one.people, given) if query is None else query
     return {name: source for name, source in found.items() if name not in used} if used else found
 
@@ -136,6 +138,10 @@ class _Records:
             said.keeper.remark(name, remark)
         return cls(name, found, columns, said)
 
+    def tell(self, nobody: int, total: int, whose: str) -> None:
+        """For the keeper alone: how many records say nobody's id."""
+        self.said.keeper.left_out(self.name, nobody, total, f"say no {whose}")
+
     def collected(self, of: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """What is made of the frame; of files again where their bytes are no text."""
         try:
@@ -160,12 +166,13 @@ def _frame(one: Data, people: People, given: Mapping[str, _Records]) -> pl.DataF
     """The table as a frame."""
     import polars as pl
 
-    parts = [
-        given[table].collected(
-            partial(_by_person, table, whose, [o for o in people.gathered if o.source.table == table])
-        )
-        for table, whose in people.tables.items()
-    ]
+    parts = []
+    for table, whose in people.tables.items():
+        own, records = [o for o in people.gathered if o.source.table == table], given[table]
+        part = records.collected(partial(_by_person, table, whose, own))
+        nobody = int(part.filter(pl.col(PERSON).is_null())[RECORDS].sum())
+        records.tell(nobody, int(part[RECORDS].sum()), whose)
+        parts.append(part.filter(pl.col(PERSON).is_not_null()).drop(RECORDS))
     if people.persons:
         rows = pl.concat([part.select(PERSON) for part in parts]).unique()
     else:
@@ -207,9 +214,8 @@ def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.La
     plain = computed_in_frame([part for part in parts if part.formula is not None], plain)
     plain = plain.with_columns(_place(part).alias(part.name) for part in parts if part.formula is None)
     return (
-        plain.filter(pl.col(PERSON).is_not_null())
-        .group_by(PERSON)
-        .agg(_aggregate(i, own).alias(own.name) for i, own in enumerate(columns))
+        plain.group_by(PERSON)
+        .agg(pl.len().alias(RECORDS), *(_aggregate(i, own).alias(own.name) for i, own in enumerate(columns)))
         .with_columns(_cell(own).alias(own.name) for own in columns)
     )
 

@@ -91,11 +91,12 @@ def asked(table: str, source: Any) -> tuple[Asked, Any] | None:
 
 
 def query_of(
-    name: str, people: People, given: Mapping[str, Any], whose: str | None, steps_of: Any
+    name: str, people: People, given: Mapping[str, Any], whose: str | None, steps_of: Any, told: Mapping[str, Any]
 ) -> warehouse.Table | None:
     """The table as what is asked of a database; None where records have to be read.
 
-    Args: given, the data of each table; whose, the column of ids of a table that columns are looked up for.
+    Args: given, the data of each table; whose, the column of ids of a table that columns are looked up for; told, by
+        table, hears how many records say nobody's id, and of how many, by which column.
     """
     found = {table: asked(table, source) for table, source in given.items()}
     paths = {None if one is None else str(one[1]) for one in found.values()}
@@ -108,7 +109,13 @@ def query_of(
     except warehouse.RowsNeededError:
         return None
     with suppress(DataError), warehouse.connection(name, path) as database:
-        if database is not None and not any(warehouse.any_row(name, database, one) for one in odd):
+        if database is not None and not any(
+            warehouse.row_of(name, database, f"SELECT 1 FROM {one} LIMIT 1") for one in odd
+        ):
+            for table, column in people.tables.items():
+                asked_for = f"SELECT count(*), count({warehouse.name_of(column)}) FROM {known[table].source}"
+                total, with_id = warehouse.row_of(name, database, asked_for)
+                told[table](total - with_id, total, column)
             return warehouse.Table(path, "", name, query)
     return None
 

@@ -562,13 +562,13 @@ EXACT_DIGITS = 15
 """Whole numbers of so many digits, and their quotient by a power of ten, are rounded once."""
 
 
-def any_row(name: str, database: duckdb.DuckDBPyConnection, source: str) -> bool:
-    """Whether there is any row.
+def row_of(name: str, database: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    """The first row that is asked for, or none of it.
 
     Raises: DataError (PS0803).
     """
     with _said(name):
-        return bool(database.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchall())
+        return tuple(database.execute(query).fetchone() or ())
 
 
 def is_whole(kind: str) -> bool:

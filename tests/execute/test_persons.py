@@ -154,6 +154,10 @@ def rows(frame: pl.DataFrame) -> set[tuple[Any, ...]]:
 def test_every_engine_makes_the_same_persons(tmp_path: Path) -> None:
     seen, told = visits(120), patients(9)
     for name, data in sources(tmp_path, seen, told).items():
+        said = RunContext()
+        of_plan({"problem": write(elaborate(Problem(PERSONS).check()))}, data, said)
+        nobody = sum(one["person"] is None for one in seen)
+        assert f"{nobody} of 120 records say no person and are left out" in said.keeper.remarks["visits"], name
         found = made(PERSONS, data).select("person", "many", "paid", "old", "first", "sex", "born")
         assert rows(found) == plainly(seen, told), name
 
