@@ -326,7 +326,13 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
             ]
         else:
             variables.append(one)
-    return replace(spec, variables=tuple(variables), loss=None if spec.loss is None else change(spec.loss))  # type: ignore[arg-type]
+    return replace(
+        spec,
+        variables=tuple(variables),
+        loss=None if spec.loss is None else change(spec.loss),  # type: ignore[arg-type]
+        accuracy=tuple(with_children(line, change) for line in spec.accuracy),
+        options=tuple(with_children(line, change) for line in spec.options),
+    )
 
 
 def _operators(expr: syntax.Node) -> set[str]:

@@ -15,6 +15,7 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.execute.family import mechanism_of
 from privspec.functions.moments import solved
+from privspec.language.walk import names_used
 from privspec.model.graph import Model
 from privspec.model.targets import environment, environment_of_computed, target
 from privspec.plan import Plan
@@ -103,6 +104,16 @@ def test_an_output_is_moved_into_its_domain_once_it_is_released(domain: str, noi
     assert one.sources == ("O.noisy",)
     public = environment(found)
     assert [float(one.value({"O.noisy": np.array(v)}, public)) for v in noisy] == moved
+
+
+def test_lines_on_accuracy_and_places_of_noise_are_about_the_noisy_number() -> None:
+    text = (
+        "variables:\n  input x in [0, 1]\n  output O in 0..3\nloss: E[ (O - 3 * x)^2 ]\n"
+        "accuracy: |O - 3 * x| <= 9 with probability 0.9\nprivacy: O is 1-DP wrt x\noptions: noise at O\n"
+    )
+    found = Problem(text).check()
+    assert set(names_used(found.accuracy[0].target.left)) == {"O.noisy", "x"}
+    assert found.noise_at == ("O.noisy",)
 
 
 def test_a_finite_output_of_a_finite_input_is_still_a_table() -> None:
