@@ -118,3 +118,44 @@ def test_a_person_is_one_record() -> None:
     assert found.loss.value == pytest.approx(plain.loss.value, rel=1e-6)
     assert found.guarantees[0].neighbours == "adding or removing one person"
     assert found.verify().ok
+
+
+JOINED = """
+variables:
+  input visits in table(person in id, code in {X, Y})
+  input patients in table(person in id, sex in {F, M})
+  output O
+background: visits.sex = patients.sex
+loss: E[ ||O - histogram(visits, by = {code, sex})||^2 ]
+privacy: O is 1-DP wrt (visits, patients), adding or removing one person with at most 2 records
+"""
+Rows = tuple[tuple[str | None, str | None], ...]
+
+
+def joined(document: dict[str, Any], visits: Rows, patients: Rows) -> Counter[tuple[Any, ...]]:
+    """What a run counts before it keeps so many of each person: whose each record is, its code, what is looked up."""
+    frames = {"visits": ("code", visits), "patients": ("sex", patients)}
+    data = {
+        name: pl.DataFrame(rows, {"person": pl.String, column: pl.String}, orient="row")
+        for name, (column, rows) in frames.items()
+    }
+    return Counter(of_plan(document, data, RunContext())["visits"].select("person", "code", "sex").rows())
+
+
+def test_what_one_person_has_in_two_tables_moves_records_of_that_person() -> None:
+    document = {"problem": write(elaborate(Problem(JOINED).check()))}
+    seen: list[Rows] = [(), (("a", "X"),), (("a", "X"), ("a", "Y"))]
+    told: list[Rows] = [(), (("a", "F"),), (("a", "F"), ("a", "M")), (("a", "M"), ("a", None))]
+    others = (("b", "X"), (None, "Y"), ("c", "Y")), (("b", "F"), ("b", "F"), (None, "M"))
+    whole = {
+        (visits, patients): joined(document, (*visits, *others[0]), (*patients, *others[1]))
+        for visits, patients in product(seen, told)
+    }
+    for (visits, patients), found in whole.items():
+        sexes = {sex for _, sex in patients if sex is not None}
+        own = Counter(("a", code, next(iter(sexes)) if len(sexes) == 1 else None) for _, code in visits)
+        assert found - own == Counter({("b", "X", "F"): 1, (None, "Y", None): 1, ("c", "Y", None): 1})
+        assert own <= found
+    # a record of one table by itself moves two of the other: a line about records would not hold
+    one, other = whole[seen[2], told[0]], whole[seen[2], told[1]]
+    assert (one - other).total() == 2
