@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_730,
     "kernel": 147_325,
     "language": 28_758,
-    "model": 124_819,
+    "model": 124_856,
     "noise": 8_964,
     "problem": 80_545,
     "solvers": 79_469,
