@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_419,
     "execute": 79_733,
     "explain": 79_341,
-    "families": 215_897,
+    "families": 216_694,
     "functions": 14_730,
     "kernel": 147_325,
     "language": 28_758,

@@ -258,6 +258,18 @@ def test_one_number_has_the_least_loss_of_all_affine_rules() -> None:
     assert right("one").loss.value == pytest.approx(1, rel=1e-6)
 
 
+def test_of_the_largest_error_all_errors_are_about_the_same() -> None:
+    """One factor for each answer lost 2.55, and the bound was .41."""
+    plan = solved("largest")
+    assert plan.loss.value < 2.05
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.lower_bound > 1.6
+    forged = copy.deepcopy(plan.document)
+    shares = forged["claims"]["bound"]["of"]["loss_weights"]
+    shares[0] = str(Fraction(shares[0]) + Fraction(1, 2))
+    assert "do not sum to one" in failures(forged)
+
+
 def test_the_middle_stands_beside_every_plan() -> None:
     beside = {one["name"]: one["loss"] for one in solved("totals").document["alternatives"]}
     assert beside["the middle, whatever the data"] == pytest.approx(sum((j / 2) ** 2 for j in range(1, 7)))

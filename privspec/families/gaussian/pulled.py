@@ -21,7 +21,7 @@ from flint import fmpq_mat
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
-from privspec.families.amounts import mu_up
+from privspec.families.amounts import mu_up, shares_of
 from privspec.families.gaussian.dense import gaussian_budgets
 from privspec.families.gaussian.exact import APART, Seen, grid_json, of_spread, witness_of
 from privspec.families.gaussian.places import Place
@@ -55,8 +55,10 @@ LARGEST = 2**20
 """Numbers of the map from the noise to the outputs up to which each output has a factor of its own."""
 JOINTLY, DESIGNED = 128, 100
 """Numbers of the inputs up to which the best estimates are sought, and the answers that they are made from."""
-TERMS = 512
-"""Errors up to which they are."""
+TERMS, FEW = 512, 64
+"""Errors up to which they are, and up to which each is for itself where the largest counts."""
+WEIGHED, REWEIGHED = 32, 8
+"""Numbers of the inputs up to which answers are sought for the largest error, and weights of the errors tried."""
 TOGETHER = 200
 """Numbers of the inputs up to which bounds rest on data that are at their ends together."""
 ALONE = Fraction(1, 2**20)
@@ -142,8 +144,8 @@ def pulled_candidates(problem: Problem, found: Sequence[Candidate]) -> Iterator[
 def _pulled(problem: Problem, found: Sequence[Candidate], middle: Middle, share: float) -> Iterator[Candidate]:
     system, law = problem.system, problem.block.law
     few = law is not None or (system.inputs_count <= JOINTLY and len(problem.errors) <= TERMS)
-    if few and system.seen_whole and not problem.sizes and not system.worst and system.target.size <= LARGEST:
-        yield from _jointly(problem, found, middle)
+    if few and system.seen_whole and not problem.sizes and system.target.size <= LARGEST:
+        yield from _jointly(problem, found, middle) if not system.worst else _one_by_one(problem, found, middle)
     if law is None and found[0].mechanism is not None and share <= WORTHWHILE:
         size, ends = system.inputs_count, np.where(system.target.sum(axis=0) < 0, -1.0, 1.0)[:, None]
         bounds = ({"alone": "1/2", "signs": grid_json(ends, ROOT_BITS)},) if size <= TOGETHER else ()
@@ -188,7 +190,8 @@ def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> It
     _, best, own = min(tried, key=lambda three: three[0])
     assert best.mechanism is not None
     known = bounds if bounds else tuple(_signs(own.roots, data, size))
-    release = _estimated(problem, best.mechanism.release, own.covariance, centre, middle)
+    outputs = _estimates(problem.system.target, best.mechanism.release, own.covariance)
+    release = _estimated(problem, best.mechanism.release, outputs, centre, middle)
     yield _candidate(problem, best, release, replace(best.mechanism, bounds=known))
 
 
@@ -209,13 +212,66 @@ def _data(middle: Middle, size: int) -> Data:
     return Data(apart, np.array(free, dtype=np.intp), np.array(radii), np.array(starts, dtype=np.intp))
 
 
-def _estimated(
-    problem: Problem, release: LinearRelease, spread: Array, centre: Sequence[Fraction], middle: Middle
-) -> LinearRelease:
-    """The release with the best estimates for data of a covariance, and what shows how large their biases are."""
+def _one_by_one(problem: Problem, found: Sequence[Candidate], middle: Middle) -> Iterator[Candidate]:
+    """Of the largest error of several outputs, each by itself: the best estimate of each for its own worst data."""
+    system, rows = problem.system, problem.system.error_map
+    if problem.block.law is not None or system.groups is not None or len(problem.errors) > FEW:
+        return
+    if not rows.shape == (len(system.target),) * 2 == (rows.nnz, rows.nnz) or not np.all(rows.diagonal()):
+        return
+    data, watch = _data(middle, system.inputs_count), Watch(problem.settings.deadline)
+    design, bounds = _of_largest(problem, data)
+    found = [*found, *([] if design is None else _designed(problem, design))]
+    tried = list[tuple[float, Candidate, LinearRelease, Array]]()
+    for one in found:
+        if one.mechanism is not None and one.admissible:
+            release = one.mechanism.release
+            strategy = release.strategy.to_float() / np.sqrt(release.row_variances())[:, None]
+            own = [at_worst(row[None], strategy, data, watch=watch) for row in problem.errors]
+            pairs = zip(system.target, own, strict=True)
+            outputs = np.vstack([_estimates(row[None], release, rule.covariance) for row, rule in pairs])
+            tried.append((max(rule.value for rule in own), one, release, outputs))
+    _, best, release, outputs = min(tried, key=lambda four: four[0])
+    if best.mechanism is not None:
+        mechanism = replace(best.mechanism, bounds=bounds)
+        yield _candidate(problem, best, _estimated(problem, release, outputs, middle.inputs, middle), mechanism)
+
+
+def _of_largest(problem: Problem, data: Data) -> tuple[Rule | None, tuple[dict[str, Any], ...]]:
+    """The best answers for a weighted sum of the errors, of weights under which all are about the same, with bounds."""
+    size, found = len(problem.errors), list[tuple[Problem, Rule, Moves, Array]]()
+    shares = np.full(size, 1 / size)
+    for _ in range(REWEIGHED if problem.system.inputs_count <= WEIGHED else 0):
+        weighted = problem.of_squares(np.asarray(problem.system.lowered.errors.weights) * shares)
+        design = _design(weighted, data)
+        if design is None:
+            break
+        rule, moved = design
+        found.append((weighted, rule, moved, shares))
+        noise = (((weighted.errors - rule.off) @ np.linalg.pinv(rule.strategy)) ** 2).sum(axis=1)
+        off = np.add.reduceat((rule.off[:, data.free] * data.radii) ** 2, data.starts, axis=1)
+        each = (noise + np.sqrt(off).sum(axis=1) ** 2) / shares
+        shares = np.maximum(shares * each / each.max(), LIGHT * shares.max())
+        shares = shares / shares.sum()
+    if not found:
+        return None, ()
+    weighted, rule, moved, shares = max(found, key=lambda four: four[1].value)
+    given = {"loss_weights": [str(share) for share in shares_of(shares)]}
+    bounds = _bounds(weighted, rule, moved, data)
+    return rule, tuple({**one, "of": {**one["of"], **given}} for one in bounds)
+
+
+def _estimates(target: Array, release: LinearRelease, spread: Array) -> Array:
+    """The map (m, k) from noisy answers to the best estimates of target (m, n) for data of a covariance."""
     answers = release.strategy.to_float()
     seen = answers @ spread @ answers.T + np.diag(release.row_variances())
-    outputs = problem.system.target @ np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T
+    return np.asarray(target @ np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T)
+
+
+def _estimated(
+    problem: Problem, release: LinearRelease, outputs: Array, centre: Sequence[Fraction], middle: Middle
+) -> LinearRelease:
+    """The release with estimates, right at a centre of the data, and what shows how large their biases are."""
     matrix = rounded(outputs)
     at = fmpq_mat(len(centre), 1, list(map(rational, centre)))
     # exactly what is asked for, at the centre
