@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import DataError, Diagnostic, MisfitError
 from privspec.core.records import dataclass, field
+from privspec.model.reports import listing
 
 CLIP_RULE = (
     "numbers outside the domain move to its nearest point, records outside a ball onto it; what is "
@@ -379,3 +380,14 @@ def _plain(value: float | None) -> str:
 def _share(count: int, rows: int) -> str:
     percent = 100 * count / max(rows, 1)
     return f"{percent:.0f} %" if percent >= 1 else f"{count:,} of {rows:,}"
+
+
+def refuse_untrue(lines: Sequence[int]) -> NoReturn:
+    """Data of which the facts on these lines of a spec are not true: nothing is promised of them."""
+    told = listing([f"line {line}" for line in lines], "or")
+    refuse(
+        "PS0821",
+        f"the data are not as {told} says of all data",
+        "nothing was drawn and nothing was spent; that a run is refused tells that it is not true",
+        help="correct the spec, or the data",
+    )

@@ -72,7 +72,7 @@ class PaperFact:
 def paper_fact(stated: Iterable[Stated], vote: Vote, rule: Rule) -> PaperFact:
     """What there is to say of the paper for this plan."""
     remarks = tuple(PaperRemark(r.quantity, _figure(r.says), _figure(r.holds), r.text) for r in stated)
-    if not isinstance(rule, Dictator) or not rule.amount:
+    if not isinstance(rule, Dictator) or not rule.amount or vote.supporters:
         return PaperFact(remarks)
     if vote.ranked:
         return PaperFact(remarks, future_work=True)

@@ -223,8 +223,8 @@ FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (1, 1), (2, 
 
 
 def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
-    """Epsilon against the number of dummy votes, with this plan's."""
-    if not isinstance(rule, Dictator) or not rule.amount:
+    """Epsilon against the number of dummy votes, with this plan's; of votes without a supporter, where those exist."""
+    if not isinstance(rule, Dictator) or not rule.amount or vote.supporters:
         return None
     kappas = [rule.amount * f for f in FACTORS]
     spent = [math.log1p(float(vote.points.highest / k)) for k in kappas]

@@ -40,7 +40,7 @@ _POINTS: Mapping[str, type[FirstChoice] | type[Borda]] = {"first choice": FirstC
 class Vote:
     """An election: `voters` is None where their number is secret, `names` are the alternatives as words.
 
-    `ballots` is "first choice", "ranking" or "partial ranking".
+    `ballots` is "first choice", "ranking" or "partial ranking"; each alternative surely has so many `supporters`.
     """
 
     input: str
@@ -50,6 +50,7 @@ class Vote:
     output: str
     points: Points
     names: tuple[str, ...]
+    supporters: int = 0
 
     @property
     def size(self) -> int:
@@ -120,6 +121,7 @@ def read_vote(found: Executed) -> Vote:
         output=vote.output,
         points=_POINTS[ballots.counted](alternatives),
         names=tuple(map(show, alternatives)),
+        supporters=ballots.supporters,
     )
 
 
@@ -253,21 +255,25 @@ class Dictator(Rule):
         (tilt c + apart t) / ((c + t)(c + t + per ballot)); that rises and then falls in t, before the first ballot.
         """
         dummies, per = self.amount * vote.size, vote.points.per_ballot
-        if not dummies:
+        first = vote.size * vote.supporters
+        if not dummies and not first:
             return Fraction(1)
         if not adds:
             return vote.apart / ((vote.voters or 1) * per + dummies)
         return max(
-            (vote.tilt * dummies + vote.apart * t) / ((dummies + t) * (dummies + t + per)) for t in (0 * per, per)
+            (vote.tilt * dummies + vote.apart * t) / ((dummies + t) * (dummies + t + per))
+            for t in (first * per, max(first, 1) * per)
         )
 
     def times(self, vote: Vote, *, local: bool) -> Quantity | None:
-        """From no point at all to the most that one ballot gives."""
-        return rounded(1 + vote.points.highest / self.amount, 4, UP) if self.amount else None
+        """From the least points to the most that one ballot gives beside them."""
+        least = self.amount + vote.supporters
+        return rounded(1 + vote.points.highest / least, 4, UP) if least else None
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
         """A candidate with one vote loses it to one without any; the others have the rest."""
-        return not vote.ranked and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
+        plain = not vote.ranked and not vote.supporters
+        return plain and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
 
 
 def _decimal(value: Fraction) -> Quantity:
@@ -350,17 +356,22 @@ class Example:
 
 def examples(vote: Vote, rule: Rule) -> tuple[Example, ...]:
     """One where votes fall off from candidate to candidate, and one where all vote for the same."""
-    voters = vote.voters if vote.voters is not None else INVENTED
+    sure = vote.supporters
+    voters = vote.voters if vote.voters is not None else max(INVENTED, 2 * sure * vote.size)
     if voters < 1:
         return ()
     # in proportion to m, m - 1, ..., 1; what rounding leaves goes to the first
     weights = range(vote.size, 0, -1)
     shares = [voters * w // sum(weights) for w in weights]
-    falling, unanimous = [shares[0] + voters - sum(shares), *shares[1:]], [voters] + [0] * (vote.size - 1)
-    found = [("support falls off from candidate to candidate", falling)] if falling != unanimous else []
+    falling, unanimous = (
+        [shares[0] + voters - sum(shares), *shares[1:]],
+        [voters - (vote.size - 1) * sure] + [sure] * (vote.size - 1),
+    )
+    falls = falling != unanimous and min(falling) >= sure
+    found = [("support falls off from candidate to candidate", falling)] if falls else []
+    agree = "everybody votes" if not sure else f"all but {sure} for each other candidate vote"
     return tuple(
-        _example(title, firsts, vote, rule)
-        for title, firsts in [*found, (f"everybody votes for {vote.names[0]}", unanimous)]
+        _example(title, firsts, vote, rule) for title, firsts in [*found, (f"{agree} for {vote.names[0]}", unanimous)]
     )
 
 

@@ -109,17 +109,21 @@ class Cost:
         shares where all cast one of the longest ballots. Of first choices: a mismatch with the shares is largest where
         votes are even, as laws order alternatives as votes do (Chebyshev's sum inequality); a loss beside plurality
         where j lead with the least score that j of them, and no j + 1, can have, the rest in one hand; for the
-        randomised winner beside shares also the largest such score. All of these are profiles: none is too many.
+        randomised winner beside shares also the largest such score. All of these are profiles: none is too many. Where
+        alternatives surely have supporters, the first two are the same, and nothing is known of the last.
         """
         t, m, other, winner = vote.voters, vote.ballots.size, self.beside[1], rule.rule is TURNED_WINNER
         mixture, (each, more) = rule.rule.affine, divmod(t, m)
         if (winner and other == LARGEST) or (mixture and self.beside == (True, SHARES) and self.weight >= 0):
-            return [tuple(t * p for p in vote.ballots.points(tuple(range(vote.ballots.places))))]
+            return [unanimous(vote)]
+        if vote.ballots.supporters and not (mixture and self.beside == MISSED and self.weight >= 0):
+            return []
         known = other == LARGEST or (winner and other == SHARES) or (self.beside == MISSED and (mixture or not more))
         if self.weight < 0 or vote.ballots.borda or not known:
             return []
         found = [[each + 1] * more + [each] * (m - more)]
-        for j, most in [(k, n) for k in range(1, m + 1) for n in (t // (k + 1) + 1, t // k)]:
+        leading = [] if vote.ballots.supporters else range(1, m + 1)
+        for j, most in [(k, n) for k in leading for n in (t // (k + 1) + 1, t // k)]:
             rest = t - j * most
             if 0 <= rest <= most and (j < m or not rest):
                 found.append(([most] * j + [rest] + [0] * m)[:m])
@@ -154,8 +158,7 @@ class Term:
             return sum((part.mean(rule, vote, vote.law) for part in self.parts), ZERO)
         profiles = self.parts[0].worst(rule, vote) if len(self.parts) == 1 else []
         if not profiles:
-            kinds = tuple((kind, Fraction(1)) for kind in vote.ballots.kinds())
-            profiles = [one for one, _ in totals(vote.ballots, vote.voters, kinds)]
+            profiles = every_profile(vote)
         pairs = ((rule.law(one), one) for one in profiles)
         return max(sum((part.at(law, one) for part in self.parts), ZERO) for law, one in pairs)
 
@@ -251,6 +254,8 @@ class Vote:
         fits = fits and len({kind for kind, _ in law}) == len(law)
         if (self.law is not None and sum(p for _, p in law) != 1) or not fits or self.voters > 10**18:
             raise Refused("has what is no law of the points of a ballot, or too many voters")
+        if self.ballots.supporters and (self.voters < self.ballots.supporters * self.ballots.size or law):
+            raise Refused("has fewer voters than surely support somebody, or a law that knows nothing of that")
 
     @property
     def public_voters(self) -> int | None:
@@ -323,6 +328,7 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
     lottery-bound, randomised-winner: from unanimity k votes move to another alternative, or from a near tie one vote
     makes anyone win; each moved vote is one neighbour away, or two where voters come and go. A strategy-proof law of
     m > 2 alternatives is f_a = d_a + s n_a, no better than dummy votes, of these at least g / (e^eps - 1) for each.
+    Where alternatives surely have supporters all electorates on the way have them, but the last is not known to hold.
     """
     form, m, voters = witness.form(*SCOPES), vote.ballots.size, vote.voters
     asking = [(one, one.measure.common, one.measure.figures(chosen)["epsilon"]) for one in lines]
@@ -332,7 +338,7 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
     if form == "strategy-proof":
         witness.fields("form")
         honest = any(limit.measured is None and limit.bound == 0 for limit in vote.limits)
-        if vote.ballots.kind != "first choice" or m < 3 or not honest:
+        if vote.ballots.kind != "first choice" or m < 3 or not honest or vote.ballots.supporters:
             raise Refused("a bound for strategy-proof rules, where lies are allowed or such rules are not known")
         even = vote.law is not None and len(vote.law) == m and len({weight for _, weight in vote.law}) == 1
         parts = [(term.operator, part) for term in measured.terms for part in term.parts]
@@ -345,9 +351,13 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
     each, more = divmod(voters, m)
     if form == "near tie" and [n.integer() for n in detail.items(m)] != [each] * (m - more) + [each + 1] * more:
         raise detail.wrong("is no profile from which one vote leads to every winner")
-    votes = detail.integer(1, voters) if form == "walk" else 1
+    sure = vote.ballots.supporters
+    if form == "near tie" and sure and each <= sure:
+        raise detail.wrong("leads to electorates that do not exist, by what is known of all")
+    votes = detail.integer(1, voters - m * sure) if form == "walk" else 1
     weight = measured.alone((True, SHARES)) if form == "walk" else measured.alone((True, LARGEST), (False, LARGEST))
-    costs = [least_cost(form, voters, m, votes, epsilon, 1 + one.units[0].adding) for one, _, epsilon in pure]
+    steps = [(epsilon, 1 + one.units[0].adding) for one, _, epsilon in pure]
+    costs = [least_cost(form, voters, m, votes, epsilon, step, sure) for epsilon, step in steps]
     return [weight * cost + measured.offset for cost in costs] if weight else []
 
 
@@ -356,13 +366,30 @@ def _power(exponent: Fraction) -> Fraction:
     return exp_up(exponent) if exponent <= FARTHEST else Fraction(2) ** 4096
 
 
-def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, step: int) -> Fraction:
-    """Walk: k / T / (1 + e^(k step eps) / (m - 1)); (m - 1) / (e^(step eps) + m - 1), for two steps 1 - e^eps / m."""
+def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, step: int, sure: int = 0) -> Fraction:
+    """Walk: (s + k - s q) / T / (1 + q / (m - 1)), q = e^(k step eps), s votes that each other surely has.
+
+    Else (m - 1) / (e^(step eps) + m - 1), for two steps 1 - e^eps / m.
+    """
     power = _power(votes * step * epsilon)
     if form == "walk":
-        return Fraction(votes, voters) / (1 + power / (m - 1))
+        return max(ZERO, sure + votes - sure * power) / voters / (1 + power / (m - 1))
     found = (m - 1) / (power + m - 1)
     return max(found, 1 - _power(epsilon) / m) if step == 2 and voters > 1 else found
+
+
+def unanimous(vote: Vote) -> Scores:
+    """The points where all agree who need not support one of the others; of one voter where there are none."""
+    ballots, sure = vote.ballots, vote.ballots.supporters
+    free = max(1, vote.voters) - sure * ballots.size
+    return tuple(sure + free * p for p in ballots.points(tuple(range(ballots.places))))
+
+
+def every_profile(vote: Vote) -> list[Scores]:
+    """Every total of points of an electorate that exists: of those free to choose, beside the supporters of all."""
+    sure, kinds = vote.ballots.supporters, tuple((kind, Fraction(1)) for kind in vote.ballots.kinds())
+    free = totals(vote.ballots, vote.voters - sure * vote.ballots.size, kinds)
+    return [tuple(sure + n for n in one) for one, _ in free]
 
 
 def totals(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ...]) -> list[tuple[Scores, Fraction]]:
@@ -500,6 +527,7 @@ def _units(frame: Frame, vote: Vote) -> None:
         ("makes the number of voters public, though voters come and go", vote.secret == any(coming)),
         ("leaves ballots out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
         ("is under a trust that is not known for votes", not frame.trust.means.shared),
+        ("is not about the electorates that the facts say exist", bool(vote.ballots.supporters) == bool(frame.facts)),
     ):
         if not holds:
             raise frame.blocks[0].wrong(text)

@@ -81,7 +81,7 @@ ELABORATOR = "1"
 """Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
 
 
-WITH_FACTS = ("table",)
+WITH_FACTS = ("table", "votes")
 """Forms whose rows are the data that exist."""
 Problem = Frame
 """What a spec promises and wants: the frame that the kernel reads, with its block in the kernel's types."""
@@ -177,7 +177,7 @@ def block_of(model: Model) -> Any:
     family = family_of(model)
     if model.facts and family.form not in WITH_FACTS:
         hint = "give inputs and outputs few values each, as in output z in 0..10, one output a spec"
-        text = "solve takes facts about data where results are drawn from a table"
+        text = "solve takes facts about data where results are drawn from a table, or are winners of votes"
         raise SpecError.at(model.source, model.facts[0].relation.span, "PS0501", text, help=hint)
     for line in model.requirements:
         if isinstance(line.neighbours, ByNeighbour) and family.form != "table":

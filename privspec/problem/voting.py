@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from math import comb
+from math import ceil, comb
 from typing import TypeAlias
 
 from privspec.kernel.laws.voting import DUMMY_VOTES, KINDS, PLURALITY, VOTING, Ballots
@@ -16,6 +16,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
+from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, MeasureAt
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
@@ -124,6 +125,8 @@ def words(vote: Vote) -> Iterator[str]:
     )
     each = f"{ballots.size - 1}, ..., 0 (Borda)" if ballots.borda else "one for the first choice"
     yield f"Each {who} casts one ballot {vote.source}: it {form} of {', '.join(ballots.alternatives)}. {number}"
+    if ballots.supporters:
+        yield f"In all electorates that exist every alternative has at least {ballots.supporters:,} of the votes."
     yield (
         f"One alternative is drawn as {vote.output}, by a law that depends on the ballots through their sums of "
         f"points: {each}."
@@ -325,7 +328,7 @@ class _Reader:
         loss = self._loss(model.loss)
         limits = tuple(self._limit(target) for target in model.accuracy)
         kind, longest = kind_of(source.domain)
-        law = self._ballot_law()
+        law, sure = self._ballot_law(), self._supporters()
         if law is None:
             self._refuse_averages()
         for requirement in model.requirements:
@@ -336,7 +339,7 @@ class _Reader:
             output=self.output.name,
             voters=model.parties[self.index].size,
             secret=any(requirement.neighbours.adding for requirement in model.requirements),
-            ballots=Ballots(kind, tuple(show(a) for a in self.points.alternatives), longest, self.points.name),
+            ballots=Ballots(kind, tuple(show(a) for a in self.points.alternatives), longest, self.points.name, sure),
             law=law,
             loss=loss,
             expression=spell(model.loss),
@@ -419,6 +422,38 @@ class _Reader:
             given = points.of(ballot)
             found[given] = found.get(given, Fraction(0)) + weight
         return tuple((given, weight) for given, weight in found.items() if weight)
+
+    def _supporters(self) -> int:
+        """How many votes every alternative has in all electorates that the facts let exist.
+
+        Raises: Failure PS0501 for other facts, PS0345 where there are too few voters for that, PS0522 with a law.
+        """
+        model, alternatives = self.model, self.points.alternatives
+        if not model.facts:
+            return 0
+        found = [0] * len(alternatives)
+        for one in model.facts:
+            least = list(_least_votes(one.relation, model, self.source.name))
+            if not least:
+                text = "of votes that no table is for, solve takes one fact: how many each alternative has at least"
+                hint = f"histogram({self.source.name})[j] >= 1 for j in 1..{len(alternatives)}"
+                raise Failure("PS0501", one.relation.span, text, help=hint)
+            for place, number in least:
+                found[place] = max(found[place], number)
+        span = model.facts[-1].relation.span
+        if len(set(found)) > 1 or not found[0]:
+            text = "solve takes facts about votes that give every alternative the same least number of votes, from 1"
+            hint = f"histogram({self.source.name})[j] >= {max(1, min(found))} for j in 1..{len(alternatives)}"
+            raise Failure("PS0501", span, text, help=hint)
+        if sum(found) > model.parties[self.index].size:
+            raise Failure("PS0345", span, "no data are such that all facts of this spec are true")
+        if sum(found) >= model.parties[self.index].size + all(one.neighbours.adding for one in model.requirements):
+            text = "so many votes are certain that no two electorates differ in a vote"
+            raise Failure("PS0346", span, text)
+        if any(data.subject == self.source.name for data in model.models):
+            text = "solve takes no average over votes of which facts are known"
+            raise Failure("PS0522", span, text, help="leave out the data model, or the facts")
+        return found[0]
 
     def _refuse_averages(self) -> None:
         """Raises: Failure PS0522 for an average over votes that have no model of their own."""
@@ -545,6 +580,25 @@ def _others(expr: syntax.Node, output: str) -> Iterator[syntax.Node]:
     for node in walk(expr):
         if isinstance(node, syntax.Call) and node.function in ("total_variation", "mismatch"):
             yield from beside_output(node, output)
+
+
+def _least_votes(relation: syntax.Relation, model: Model, votes: str) -> Iterator[tuple[int, int]]:
+    """Which alternatives have at least how many of the `votes`; nothing where a fact says anything else."""
+    sides = {">=": (relation.left, relation.right), "<=": (relation.right, relation.left)}.get(relation.op)
+    if sides is None:
+        return
+    loops = [side.terms for side in sides if isinstance(side, syntax.Each)]
+    counts, least = (side.terms.body if isinstance(side, syntax.Each) else side for side in sides)
+    match counts:
+        case syntax.Index(
+            base=syntax.Call(function="histogram", arguments=(syntax.Name(id=name),)), indices=(place,)
+        ) if name == votes and all(one.id != votes for one in every(least, syntax.Name)):
+            known = environment(model)
+            for value in places(loops[0], known) if loops else (None,):
+                there = environment(model, {loops[0].variable: value}) if value is not None else known
+                index, number = evaluate(place, there), evaluate(least, there)
+                assert isinstance(index, Fraction) and isinstance(number, Fraction)
+                yield int(index) - 1, max(0, ceil(number))
 
 
 def _ends(node: GraphNode) -> tuple[Fraction, Fraction | None]:

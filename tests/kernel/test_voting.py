@@ -20,10 +20,11 @@ from scipy.optimize import linprog
 
 from privspec.kernel import judge
 from privspec.kernel.changes import Anything, Records, Rows
-from privspec.kernel.core.numbers import exp_up
+from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.voting import BY_NAME, Ballots, Winner
 from privspec.kernel.losses import Loss
+from privspec.kernel.measures import PURE
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick
 from privspec.kernel.voting import COMPARED, Cost, RuleAt, Term, Total, Vote, least_cost
@@ -65,8 +66,8 @@ PLAIN = Rule("dictator", Fraction(0))
 FAMILIES = ("dictator", "local_dictator", "exponential", "permute_and_flip", "randomised_winner")
 
 
-def first(m: int) -> Ballots:
-    return Ballots("first choice", tuple("abcd"[:m]), 1, "first choice")
+def first(m: int, supporters: int = 0) -> Ballots:
+    return Ballots("first choice", tuple("abcd"[:m]), 1, "first choice", supporters)
 
 
 def ranking(m: int) -> Ballots:
@@ -117,6 +118,8 @@ def brute(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction
     law, worst = cache(lottery(rule).law), Fraction(1)
     points = cache(lambda votes: summed(ballots, votes))
     for one, other in _neighbours(len(ballots.kinds()), change, voters):
+        if min(*points(one), *points(other)) < ballots.supporters:
+            continue
         for p, q in zip(law(points(one)), law(points(other)), strict=True):
             if p != q:
                 if not p or not q:
@@ -157,6 +160,36 @@ def test_dummy_votes(m: int, voters: int, number: Fraction) -> None:
         assert rule.ratio(ballots, *change) == (brute(rule, ballots, change, voters), 1)
         adding = Change(True, group, None)
         assert brute(rule, ballots, adding, voters) <= rule.ratio(ballots, *adding)[0] == 1 + group / number
+
+
+@pytest.mark.parametrize("number", [Fraction(0), Fraction(1, 2)])
+@pytest.mark.parametrize(("m", "sure"), [(2, 1), (2, 2), (3, 1)])
+def test_dummy_votes_where_supporters_are_certain(m: int, sure: int, number: Fraction) -> None:
+    """Exactly, where the others have room for all that moves; only electorates that exist are compared."""
+    rule, ballots = Rule("dictator", number), first(m, sure)
+    for voters, group in product(range(m * sure, m * sure + 3), (1, 2)):
+        most = 1 + Fraction(group) / (number + sure)
+        found = brute(rule, ballots, Change(False, group, voters), voters)
+        assert found is not None and rule.ratio(ballots, False, group, voters) == (most, 1)
+        assert found == most if voters >= m * sure + group else found <= most
+        change = Change(True, group, None)
+        assert brute(rule, ballots, change, voters) < rule.ratio(ballots, *change)[0] == most
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("sure", [1, 2])
+def test_a_winner_of_certain_supporters_lets_through_no_more_than_brute_force(family: str, sure: int) -> None:
+    rule, voters = Rule(family, Fraction(3, 2)), 3 * sure + 2
+    ballots = first(3, sure)
+    loss = derive(
+        Pick("O", Winner(BY_NAME[family], rule.number, ballots, voters)), frozenset({"O"}), Records(1, False, 1)
+    ).loss
+    worst = brute(rule, ballots, Change(False, 1, voters), voters)
+    assert worst is not None
+    with ctx.workprec(256):
+        spent = end(ball(worst).log().upper())
+        assert loss.satisfies(PURE.condition({"epsilon": spent + Fraction(1)}))
+        assert not loss.satisfies(PURE.condition({"epsilon": spent - Fraction(1, 10**6)}))
 
 
 def test_without_dummy_votes_there_is_no_ratio() -> None:
@@ -378,24 +411,29 @@ def vote(ballots: Ballots, voters: int, law: Any = None) -> Vote:
 
 
 @pytest.mark.parametrize("rule", [Rule(family, Fraction(5, 2)) for family in FAMILIES], ids=FAMILIES)
-@pytest.mark.parametrize("ballots", [first(2), first(3), first(4), ranking(3)], ids=str)
+@pytest.mark.parametrize("ballots", [first(2), first(3), first(4), ranking(3), first(2, 1), first(3, 1)], ids=str)
 def test_values_are_those_of_all_profiles(rule: Rule, ballots: Ballots) -> None:
     kinds = ballots.kinds()
     weights = [Fraction(i + 1, len(kinds) * (len(kinds) + 1) // 2) for i in range(len(kinds))]
-    for voters, cost in product((1, 2, 3, 4) if not ballots.borda else (1, 2), COSTS):
+    sizes = (
+        (1, 2) if ballots.borda else range(max(1, ballots.supporters * ballots.size), 6 if ballots.supporters else 5)
+    )
+    for voters, cost in product(sizes, COSTS):
         if cost.form == "votes missed" and ballots.borda:
             continue
         worst, mean = Fraction(-9), Fraction(0)
         for votes in product(range(len(kinds)), repeat=voters):
             scores = summed(ballots, votes)
+            if min(scores) < ballots.supporters:
+                continue
             here = at(cost, lottery(rule).law(scores), scores)
             mass = Fraction(1)
             for i in votes:
                 mass *= weights[i]
             worst, mean = max(worst, here), mean + mass * here
         with ctx.workprec(256):
-            law = list(zip(kinds, weights, strict=True))
-            for average, expected in ((False, worst), (True, mean)):
+            law = None if ballots.supporters else list(zip(kinds, weights, strict=True))
+            for average, expected in ((False, worst), *([(True, mean)] if law else [])):
                 term = Term("E" if average else "worst", (cost,))
                 found = Total((term,), Fraction(1, 7)).of(rule.at, vote(ballots, voters, law), {})
                 exact = Fraction(1, 7) + Fraction(1, 3) * expected
@@ -405,10 +443,13 @@ def test_values_are_those_of_all_profiles(rule: Rule, ballots: Ballots) -> None:
 # --- bounds -------------------------------------------------------------------------------------------
 
 
-def best_table(voters: int, epsilon: float, *, plurality: bool, adding: bool) -> float:
-    """The least worst cost of any law for three alternatives, by a linear program; voters may be two more or fewer."""
+def best_table(voters: int, epsilon: float, *, plurality: bool, adding: bool, sure: int = 0) -> float:
+    """The least worst cost of any law for three alternatives, by a linear program; voters may be two more or fewer.
+
+    Only electorates in which each has `sure` supporters exist.
+    """
     sizes = range(max(voters - 2, 0), voters + 3) if adding else (voters,)
-    rows = [c for t in sizes for c in product(range(t + 1), repeat=3) if sum(c) == t]
+    rows = [c for t in sizes for c in product(range(sure, t + 1), repeat=3) if sum(c) == t]
     place, n = {counts: i for i, counts in enumerate(rows)}, 3 * len(rows)
     above: list[tuple[dict[int, float], float]] = []
     for counts, i in place.items():
@@ -455,6 +496,18 @@ def test_no_table_is_nearer_to_random_dictatorship(voters: int) -> None:
     best = best_table(voters, 0.5, plurality=False, adding=False)
     found = max(float(least_cost("walk", voters, 3, k, Fraction(1, 2), 1)) for k in range(1, voters + 1))
     assert best / 3 <= found <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1, 2)])
+@pytest.mark.parametrize("voters", [6, 7, 8])
+def test_no_table_does_better_where_supporters_are_certain(voters: int, epsilon: Fraction) -> None:
+    for adding, step in ((False, 1), (True, 2)) if voters < 7 else ((False, 1),):
+        best = best_table(voters, float(epsilon), plurality=False, adding=adding, sure=1)
+        walks = [float(least_cost("walk", voters, 3, k, epsilon, step, 1)) for k in range(1, voters - 2)]
+        assert max(walks) <= best * (1 + 1e-7) + 1e-12
+        assert adding or max(walks) >= best / 4
+        best = best_table(voters, float(epsilon), plurality=True, adding=adding, sure=1)
+        assert float(least_cost("near tie", voters, 3, 1, epsilon, step)) <= best * (1 + 1e-7)
 
 
 @pytest.mark.parametrize(("size", "voters"), [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2)])
@@ -507,6 +560,7 @@ def spec(
     accuracy: str = "",
     uniform: bool = False,
     size: int = 3,
+    sure: str = "",
 ) -> str:
     words = ", ".join(("north", "east", "south", "west")[:size])
     lines = ["spec vote", "parameters:", f"  T = {voters}", f"  A = {{{words}}}", "  budget = 2"]
@@ -514,6 +568,7 @@ def spec(
     lines += ["parties: voter in 1..T", "variables:", f"  input vote[voter] in {ballots}", "  output O in A"]
     lines += [f"  choose {choose}"] if choose else []
     lines += ["background: vote ~ uniform"] if uniform else []
+    lines += [f"background: histogram(vote)[j] >= {sure} for j in 1..{size}"] if sure else []
     lines += [f"loss: {loss}"] + ([f"accuracy: {accuracy}"] if accuracy else []) + ["privacy:", f"  {privacy}"]
     return "\n".join([*lines, *(["options:", f"  {options}"] if options else [])]) + "\n"
 
@@ -553,6 +608,18 @@ VOTES = {
         40, "1 / rounds", FROM_ROUNDS, choose="rounds in 1..10000", accuracy=f"{WORST} <= 0.05"
     ),
     "rounds": spec(40, privacy=FROM_ROUNDS).replace("budget = 2\n", "budget = 2\n  rounds = 2\n"),
+    "supporters": spec(1000, sure="1").replace("epsilon = 1/2", "epsilon = 1/4"),
+    "supporters, adding": spec(50, privacy=ADDING, sure="1").replace("epsilon = 1/2", "epsilon = 1/4"),
+    "enough supporters": spec(1000, sure="T / 10"),
+    "supporters, winner": spec(50, MISSED, sure="2"),
+    "supporters, least epsilon": spec(
+        100,
+        "epsilon",
+        choose="epsilon in [0.01, 10]",
+        accuracy=f"{WORST} <= 1/1000",
+        sure="1",
+        options="noise family dictator",
+    ),
     "one alternative": spec(6, "worst[ mean(mismatch(O, vote[voter]) for voter) ]", ADDING, size=1),
 }
 
@@ -583,6 +650,8 @@ TINY = Fraction(1, 2**40)
         ("replacing", "dummy_votes", -TINY),
         ("adding", "dummy_votes", -TINY),
         ("borda", "dummy_votes", -TINY),
+        ("supporters", "dummy_votes", -TINY),
+        ("supporters, adding", "dummy_votes", -TINY),
         ("exponential, many", "base", TINY),
         ("plurality", "base", TINY),
         ("reports", "ratio", TINY),
@@ -680,6 +749,15 @@ FORGED: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("plurality", ("problem", "blocks", 0, "loss", "terms", 0, "parts", 0, "family"), "plurality", "no cost"),
     ("exponential", ("problem", "blocks", 0, "loss", "terms", 0, "parts", 0, "family"), "exponential", "no cost"),
     ("replacing", ("problem", "blocks", 0, "loss", "terms", 0, "operator"), "best", "not known"),
+    ("replacing", ("problem", "blocks", 0, "ballots", "supporters"), 3, "the facts say exist"),
+    ("supporters", ("problem", "facts"), [], "the facts say exist"),
+    ("supporters", ("problem", "blocks", 0, "ballots", "supporters"), 0, "the facts say exist"),
+    ("supporters", ("problem", "blocks", 0, "ballots", "supporters"), 400, "fewer voters"),
+    ("supporters, adding", ("mechanism", "dummy_votes"), "1/2", "privacy"),
+    ("supporters", ("claims", "bound", "votes"), 998, "votes"),
+    ("supporters", ("claims", "bound"), {"form": "strategy-proof"}, "strategy-proof"),
+    ("supporters, winner", ("problem", "blocks", 0, "ballots", "supporters"), 16, "do not exist"),
+    ("borda", ("problem", "blocks", 0, "ballots", "supporters"), 1, "points that they do not give"),
 ]
 """Plans of other meanings: at one place another word or number, and what the refusal names."""
 

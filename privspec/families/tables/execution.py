@@ -25,7 +25,7 @@ from privspec.execute.ballots import Form, holds_ballots, read_ballots, refuse_n
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, read_places, small
-from privspec.execute.keeper import STRICT_RULE, given_for, refuse
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_untrue
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
 from privspec.kernel.measures import APPROXIMATE, BY_PERSON, PURE, named
@@ -35,7 +35,7 @@ from privspec.kernel.trust import KINDS
 from privspec.model.domains import Rankings
 from privspec.model.neighbours import GIVEN, GivenTheModel, ReplacingEverything
 from privspec.model.pointwise import Pointwise
-from privspec.model.reports import Failure, listing
+from privspec.model.reports import Failure
 from privspec.model.spaces import order_matters
 from privspec.model.values import Value
 from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
@@ -410,13 +410,7 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
     values, applied = read_values(rows, data, circumstances)
     row = rows.row_of(values)
     if row is None and rows.model.facts:
-        lines = listing([f"line {one.line}" for one in rows.model.facts], "or")
-        refuse(
-            "PS0821",
-            f"the data are not as {lines} says of all data",
-            "nothing was drawn and nothing was spent; that a run is refused tells that it is not true",
-            help="correct the spec, or the data",
-        )
+        refuse_untrue([one.line for one in rows.model.facts])
     if row is None:
         raise UsageError.of(
             "PS0820",

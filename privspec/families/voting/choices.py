@@ -56,8 +56,11 @@ def near_tie(voters: int, alternatives: int) -> Witness:
 
 
 def best_walks(voters: int, others: int, step: float) -> list[Witness]:
-    """Votes that move from unanimity, next to where the bound is largest: x = k step solves e^x (x - 1) = m - 1."""
-    return _walks(_root(lambda x: exp(x) * (x - 1) - others, 1.0, 60.0) / step, voters)
+    """Votes that move from unanimity, next to where the bound is largest: x = k step solves e^x (x - 1) = m - 1.
+
+    A single vote besides: where supporters are certain fewer votes than that are best.
+    """
+    return [*_walks(_root(lambda x: exp(x) * (x - 1) - others, 1.0, 60.0) / step, voters), {"form": "walk", "votes": 1}]
 
 
 def _walks(guess: float, voters: int) -> list[Witness]:
@@ -83,7 +86,8 @@ def lower_bound(system: VotingSystem) -> VotingBound | None:
     tried = [near_tie(votes.voters, others + 1)]
     for promise in system.promises:
         if promise.epsilon and promise.pure and others:
-            tried += best_walks(votes.voters, others, float(promise.epsilon) * (2 if promise.task.adding else 1))
+            free = votes.voters - votes.ballots.supporters * (others + 1)
+            tried += best_walks(free, others, float(promise.epsilon) * (2 if promise.task.adding else 1))
     return max((found for one in tried for found in _proved(system, one)), key=lambda one: one.value, default=None)
 
 
@@ -118,7 +122,7 @@ def least_epsilon(system: VotingSystem) -> VotingBound | None:
     m, voters = system.votes.ballots.size, system.votes.voters
     each = 2 if all(p.task.adding for p in system.promises if p.epsilon is None) else 1
     found: list[VotingBound] = []
-    if system.votes.ballots.borda or m < 2:
+    if system.votes.ballots.borda or m < 2 or system.votes.ballots.supporters:
         return None
     distances = [d for limit in system.votes.limits if (d := distance_limit(limit)) is not None]
     if distances and min(distances) > 0:
@@ -151,7 +155,7 @@ def dummies_at(system: VotingSystem) -> Fraction | None:
     """The most dummy votes for each alternative that all lines allow; None where there are other lines, or no limit.
 
     m k / (P + m k) V <= d, with P points of all voters and V the distance of a unanimous profile from the uniform law:
-    k <= P d / (m (V - d)). For first choices T d / (m - 1 - m d).
+    k <= P d / (m (V - d)). For first choices T d / (m - 1 - m d). V is less where supporters are certain.
     """
     votes = system.votes
     distances = [distance_limit(limit) for limit in votes.limits if limit.measured is not None]  # dummies: no lie pays
@@ -170,7 +174,7 @@ def truthful_epsilon(system: VotingSystem) -> VotingBound | None:
     """
     votes = system.votes
     asked = any(limit.measured is None and limit.bound == 0 for limit in votes.limits)
-    known = asked and votes.ballots.kind == "first choice" and votes.ballots.size > 2
+    known = asked and votes.ballots.kind == "first choice" and votes.ballots.size > 2 and not votes.ballots.supporters
     dummies = dummies_at(system) if known else None
     replaced = [p.task.moved for p in system.promises if p.epsilon is None and p.pure and not p.task.adding]
     if not dummies or not replaced:
@@ -246,7 +250,7 @@ def _tried(system: VotingSystem, rule: Rule, averages: Averages, epsilon: Fracti
 
 def _with_dummies(system: VotingSystem, rule: Rule, averages: Averages, dummies: Fraction) -> Judged:
     assert system.chosen is not None
-    if not dummies:
+    if not dummies and not system.votes.ballots.supporters:
         why = "without dummy votes an alternative that nobody else supports reveals its voter: no epsilon is enough"
         return Judged(rule, None, None, why)
     draw = Draw(DICTATOR.family, dummies)

@@ -23,7 +23,7 @@ from privspec.core.records import dataclass
 from privspec.execute import family
 from privspec.execute.ballots import NOT_ONE, Ballots, Form, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
-from privspec.execute.keeper import given_for, refuse
+from privspec.execute.keeper import given_for, refuse, refuse_untrue
 from privspec.kernel.laws import voting as rules
 from privspec.kernel.promises import SharedBudget
 from privspec.kernel.trust import NOBODY
@@ -213,7 +213,10 @@ class Coin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VotingMechanism(family.FamilyMechanism):
-    """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
+    """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret.
+
+    By the `facts` on some lines of the spec every alternative has so many `supporters` at least.
+    """
 
     form: Form
     points: lotteries.Points
@@ -221,10 +224,12 @@ class VotingMechanism(family.FamilyMechanism):
     voters: int | None
     output: str
     labels: Labels
+    supporters: int = 0
+    facts: tuple[int, ...] = ()
 
     @classmethod
     def of_plan(cls, plan: family.Plan) -> VotingMechanism:
-        found = family.read_plan(plan)[1]
+        frame, found = family.read_plan(plan)
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
         if ballots.borda and rule.rule.reported:
@@ -237,6 +242,8 @@ class VotingMechanism(family.FamilyMechanism):
             vote.public_voters,
             vote.output,
             Labels.read([vote.output], ballots.alternatives),
+            ballots.supporters,
+            tuple(one.line for one in frame.facts),
         )
 
     @staticmethod
@@ -285,12 +292,15 @@ class VotingMechanism(family.FamilyMechanism):
     def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The total points.
 
-        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818, PS0821.
         """
         found = self.ballots(data, circumstances)
         if self.voters is not None and found.number != self.voters:
             refuse_number(found.form, self.voters, found.number)
-        return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
+        points = total_points(self.points, found)
+        if min(points) < self.supporters:
+            refuse_untrue(self.facts)
+        return Electorate(self, points, found.form.rules(strict=circumstances.strict))
 
     @property
     def by_messages(self) -> bool:

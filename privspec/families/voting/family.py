@@ -257,7 +257,8 @@ def _options(system: VotingSystem, every: list[Judged]) -> Infeasible:
 def _accuracy(system: VotingSystem, allowed: list[Judged]) -> Infeasible:
     spans = [span_of(system, limit) for limit in system.votes.limits]
     exact = [limit for limit in system.votes.limits if choices.distance_limit(limit) is not None]
-    none_enough = any((choices.distance_limit(limit) or 0) <= 0 for limit in exact)
+    sure = system.votes.ballots.supporters
+    none_enough = not sure and any((choices.distance_limit(limit) or 0) <= 0 for limit in exact)
     if none_enough:
         reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
     else:

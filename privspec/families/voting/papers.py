@@ -166,10 +166,23 @@ def _reading(condition: Condition, counts: Sequence[int]) -> Reading:
 
 
 def remarks(system: VotingSystem, draw: Draw) -> list[dict[str, Any]]:
-    """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
+    """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing.
+
+    Where it is a fact that each alternative has a supporter: theorem 1 (ii).
+    """
     if draw.family != DICTATOR.family or system.votes.ballots.borda:
         return []
     dummies, m, voters = draw.number, system.votes.ballots.size, system.votes.voters
+    if system.votes.ballots.supporters:
+        if system.votes.ballots.supporters > 1 or not system.votes.secret:
+            return []
+        says = log(EachSupported(adding=True).ratio(voters))
+        text = (
+            "Without dummy votes; the fact makes it a guarantee. But the number of voters is the secret, so that the "
+            "figure which holds is the one for every number, log 2, which the first one grows to: dummy votes make up "
+            "for what the requirement asks beyond it."
+        )
+        return [_remark(f"epsilon of Theorem 1 (ii) at T = {voters}", says, log(2), text)]
     every = 1 + 1 / dummies
     if not system.votes.secret:
         if dummies != 1:

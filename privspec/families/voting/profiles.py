@@ -29,7 +29,7 @@ from privspec.kernel.laws.voting import (
     TurnedWinner,
     VotingRule,
 )
-from privspec.kernel.voting import RuleAt, totals
+from privspec.kernel.voting import RuleAt, every_profile, totals, unanimous
 from privspec.model.voting import Lottery
 from privspec.problem.voting import BallotLaw, Costs, beside
 from privspec.solvers.programs import OutOfTimeError, Watch
@@ -83,8 +83,9 @@ def listed(system: VotingSystem, law: BallotLaw | None = None) -> Profiles | Non
     """
     try:
         ballots = system.votes.ballots
-        known = tuple((kind, Fraction(1)) for kind in ballots.kinds()) if law is None else law
-        return totals(ballots, system.votes.voters, known)
+        if law is None:
+            return [(one, Fraction(1)) for one in every_profile(system.votes)]
+        return totals(ballots, system.votes.voters, law)
     except Refused:
         return None
 
@@ -109,8 +110,8 @@ def worst_case(system: VotingSystem, lottery: Lottery, parts: Costs) -> Estimate
 
 
 def unanimous_distance(system: VotingSystem) -> Fraction:
-    """Total variation between the uniform law and the shares of points when all cast one of the longest ballots."""
-    points = system.votes.ballots.points(tuple(range(system.votes.ballots.places)))
+    """Total variation between the uniform law and the shares of points when all agree who are free to."""
+    points = unanimous(system.votes)
     whole, even = sum(points), Fraction(1, len(points))
     return sum((abs(p / whole - even) for p in points), Fraction(0)) / 2 if whole else Fraction(0)
 
@@ -216,7 +217,8 @@ def costs_at(parts: Costs, winners: Floats, scores: Floats) -> Floats:
 
 def _telling(system: VotingSystem) -> Iterator[list[float]]:
     """Profiles where rules tend to be at their worst: everybody agrees, two camps, all alternatives alike."""
-    m, voters = system.votes.ballots.size, system.votes.voters
+    m, sure = system.votes.ballots.size, system.votes.ballots.supporters
+    voters = system.votes.voters - sure * m
     first = [float(p) for p in system.votes.ballots.points(tuple(range(system.votes.ballots.places)))]
     second = [first[1], first[0], *first[2:]] if m > 1 else first
     third = first[::-1]
@@ -225,8 +227,8 @@ def _telling(system: VotingSystem) -> Iterator[list[float]]:
     for gap in sorted(g for g in gaps if 0 <= g <= voters):
         fewer = (voters - gap) // 2
         for other in (second, third):
-            yield [fewer * b + (voters - fewer) * a for a, b in zip(first, other, strict=True)]
-    if not system.votes.ballots.borda:
+            yield [sure + fewer * b + (voters - fewer) * a for a, b in zip(first, other, strict=True)]
+    if not system.votes.ballots.borda and not sure:
         for one in beside("mismatch", Lottery(PLURALITY)).worst(RuleAt(PLURALITY), system.votes):
             yield [float(v) for v in one]
 

@@ -293,7 +293,8 @@ class VotingTask:
 
     Args: points, what a ballot gives to the alternatives; voters, their number, None where it is secret or may be
         any; adding, whether neighbours have voters more or fewer instead of voters with other ballots; group, up to how
-        many voters they differ in; whole, whether every ballot gives whole numbers of points.
+        many voters they differ in; whole, whether every ballot gives whole numbers of points; supporters, how many
+        votes every alternative surely has.
     With `adding` and a number, `voters` is the size of the smaller of two electorates, which the larger one contains.
     """
 
@@ -302,6 +303,7 @@ class VotingTask:
     adding: bool = False
     group: int = 1
     whole: bool = True
+    supporters: int = 0
 
     @property
     def alternatives(self) -> tuple[Symbol, ...]:
@@ -325,7 +327,7 @@ class VotingTask:
         """As the kernel counts them."""
         words = tuple(map(show, self.alternatives))
         if isinstance(self.points, FirstChoice):
-            return Ballots("first choice", words, 1, self.points.name)
+            return Ballots("first choice", words, 1, self.points.name, self.supporters)
         return Ballots("ranking" if self.whole else "partial ranking", words, len(words), self.points.name)
 
 
@@ -376,7 +378,8 @@ class Draw:
         Laws that mix the shares of points are strategy-proof; others for two alternatives only. No epsilon leaves
         ex-post efficiency; without noise and with first choices both are kept, by nothing else (Gibbard 1977).
         """
-        efficient = undominated if self.family == WITHOUT else inefficient
+        plain = self.rule is DUMMY_VOTES and not self.number
+        efficient = undominated if plain else inefficient
         truthful = TRUTHFUL if self.rule.affine else swayed(task.points, self.lottery)
         return (TREATS_ALIKE, efficient(task.points, self.lottery), truthful)
 
@@ -406,11 +409,14 @@ _EXPANSIONS, _STEPS = 24, 24
 
 
 def fewest_dummies(task: VotingTask, epsilon: Fraction) -> Draw | str:
-    """As few dummy votes as epsilon allows, whatever the number of voters: g h / (e^epsilon - 1), rounded up."""
+    """As few dummy votes as epsilon allows, whatever the number of voters: g h / (e^epsilon - 1), rounded up.
+
+    Fewer by the votes that every alternative surely has.
+    """
     if epsilon <= 0:
         return NO_EPSILON
     reach = max(task.moved, 1) * max(task.points.highest, Fraction(1))
-    return Draw(DUMMY_VOTES.name, simplest_up(reach / growth_down(epsilon)))
+    return Draw(DUMMY_VOTES.name, simplest_up(max(Fraction(0), reach / growth_down(epsilon) - task.supporters)))
 
 
 def largest_base(rule: VotingRule, task: VotingTask, epsilon: Fraction) -> Draw | str:
@@ -487,8 +493,10 @@ def turned_winner(_: VotingTask, epsilon: Fraction) -> Draw | str:
     return Draw(TURNED_WINNER.name, 1 + growth_simple(epsilon)) if epsilon > 0 else NO_EPSILON
 
 
-def no_dummies(_: VotingTask, __: Fraction) -> Draw | str:
-    """Never admissible; it is listed to say why."""
+def no_dummies(task: VotingTask, __: Fraction) -> Draw | str:
+    """Never admissible but as dummy votes of which there are none; it is listed to say why."""
+    if task.supporters:
+        return "it is the rule of dummy votes where the supporters that every alternative surely has are enough"
     return (
         "an alternative that nobody else supports can win only if one voter chose it: the winner then reveals "
         "that vote, and no epsilon allows that"
@@ -593,6 +601,7 @@ def lower(model: Model) -> VotingSystem:
         asked = obligation_of(model, line)
         amount = dict(asked.measure.amounts)["epsilon"]
         adding, group = asked.units[0].adding, votes.group(asked)
-        task = VotingTask(points_of(votes.ballots), votes.public_voters, adding, group, votes.ballots.whole)
+        points, ballots = points_of(votes.ballots), votes.ballots
+        task = VotingTask(points, votes.public_voters, adding, group, ballots.whole, ballots.supporters)
         promises.append(Promise(i, line, asked, task, amount if isinstance(amount, Fraction) else None))
     return VotingSystem(model, votes, tuple(promises))

@@ -36,17 +36,21 @@ Ratio = tuple[Fraction, int]
 
 @frozen
 class Ballots:
-    """Ballots of a kind, naming up to `places` of the alternatives; first choices count, or Borda's points."""
+    """Ballots of a kind, naming up to `places` of the alternatives; first choices count, or Borda's points.
+
+    `supporters`: in every electorate that exists so many at least put each alternative first.
+    """
 
     kind: str
     alternatives: tuple[str, ...]
     places: Positive
     counted: str
+    supporters: int = 0
 
     def __post_init__(self) -> None:
         least, most = {"first choice": (1, 1), "ranking": (self.size, self.size)}.get(self.kind, (1, self.size))
-        points = len(set(self.alternatives)) == self.size and (not self.borda or self.kind != "first choice")
-        if not least <= self.places <= most or not points:
+        other = self.borda and (self.supporters or self.kind == "first choice")
+        if not least <= self.places <= most or other or len(set(self.alternatives)) < self.size:
             raise Refused("has ballots of another length, points that they do not give, or an alternative twice")
 
     @property
@@ -148,9 +152,10 @@ class DummyVotes(VotingRule):
         return [score + number for score in scores]
 
     def ratio(self, drawn: Winner, change: Records) -> Ratio:
-        if not drawn.number:
+        least = drawn.number + drawn.ballots.supporters
+        if not least:
             raise Refused("without dummy votes a vote that nobody shares reveals its voter")
-        return 1 + change.count * drawn.ballots.highest / drawn.number, 1
+        return 1 + change.count * drawn.ballots.highest / least, 1
 
 
 class OneReport(VotingRule):
@@ -400,15 +405,22 @@ class Winner(Choice):
 
         The laws are affine in the counts of the others' votes, and what is let through is convex in both laws together.
         """
-        choices, alone = range(self.ballots.size), not change.adding and change.count == 1
-        if not self.rule.affine or self.seen or self.ballots.borda or not alone or not self.voters or len(choices) < 2:
+        choices, several = range(self.ballots.size), change.adding or change.count > 1
+        if (
+            several
+            or self.seen
+            or self.ballots.borda
+            or self.ballots.supporters
+            or not (self.rule.affine and self.voters)
+        ):
             return None
         from privspec.kernel.losses import FiniteLaws
 
-        laws = list[list[Fraction]]()
-        for others in choices[:3]:
-            rest = [Fraction((self.voters - 1) * (a == others)) for a in choices]
-            laws += [self.rule.law(self.number, tuple(n + (a == to) for a, n in enumerate(rest))) for to in (0, 1)]
+        laws = [
+            self.rule.law(self.number, tuple(Fraction((self.voters - 1) * (a == others) + (a == to)) for a in choices))
+            for others in choices[:3]
+            for to in (0, 1)
+        ]
         whole = lcm(*(p.denominator for law in laws for p in law))
         rows = tuple(tuple(int(p * whole) for p in law) for law in laws)
         return FiniteLaws(rows, whole, tuple((k, k + 1) for k in range(0, len(rows), 2)), ())
