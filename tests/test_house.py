@@ -20,7 +20,7 @@ TOKENS = {
     "core": 12_275,
     "editor": 6_419,
     "execute": 79_773,
-    "explain": 79_439,
+    "explain": 79_391,
     "families": 216_910,
     "functions": 14_730,
     "kernel": 147_558,

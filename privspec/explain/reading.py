@@ -334,16 +334,12 @@ def _exposed(
     Those are left out where lines that name all that depends on the input say no less. Of a table the exact curve is
     shown, which is within the bound.
     """
-    views = {_key(view): view for view in (() if plan.frame is None else plan.frame.views)}
-    for entry in plan.exposures:
-        view, claim = views[_key(entry)], _template(entry, stated, where)
+    # a part of a system states nothing of its views, which are those of the whole
+    for entry, view in zip(plan.exposures, () if plan.frame is None else plan.frame.views, strict=False):
+        claim = _template(entry, stated, where)
         curve = _exactly(claim, entry, mechanism, model) or _bound(entry)
         if not _said(curve, [c.curve for c in stated if c.requirement in view.lines], view):
             yield entry, replace(claim, achieved=curve)
-
-
-def _key(item: Seen | View) -> tuple[Any, ...]:
-    return item.input, item.observer, item.wrt, item.neighbours
 
 
 def _bound(entry: Seen) -> Curve | None:
