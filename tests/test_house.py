@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_419,
     "execute": 79_773,
     "explain": 79_391,
-    "families": 216_910,
+    "families": 217_032,
     "functions": 14_730,
     "kernel": 147_558,
     "language": 28_758,

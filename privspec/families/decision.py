@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 MEETS = "meets every line of the spec"
 """What speaks against an alternative that is only no better."""
 MISSES = "misses a line of accuracy"
+CONSTANT = "the middle, whatever the data"
+"""The least of all answers that look at no data."""
 STEP = Fraction(11, 10)
 """By so much what a line allows is raised, to say what the line costs."""
 

@@ -190,3 +190,12 @@ def test_the_public_page_says_what_a_plain_line_leaves_open(tmp_path: Path) -> N
     given = Plan(solved_text(NUMERIC.replace("one entry", "one entry, given the model"))).explain("public")
     assert "It does not limit what related entries tell" not in given
     assert "What if the model is wrong?" in given
+
+
+def test_the_middle_is_told_of_where_it_loses_less() -> None:
+    """Of six numbers from 0 to 2 the sum is off by 6 at most; with options that ask for averages nothing is said."""
+    strict = NUMERIC.replace("1-DP wrt x, replacing one entry", "0.05-DP wrt x, replacing one entry, given the model")
+    (told,) = [one for one in solved_text(strict)["alternatives"] if one["name"].startswith("the middle")]
+    assert (told["loss"], told["admissible"]) == (36, False)
+    for text in (strict + "options: unbiased\n", strict.replace("0.05", "5")):
+        assert not any(one["name"].startswith("the middle") for one in solved_text(text)["alternatives"])

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import short_down, short_up
 from privspec.families.decision import (
+    CONSTANT,
     MEETS,
     STEP,
     Alternative,
@@ -374,6 +375,9 @@ def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tupl
 # --- others ----------------------------------------------------------------------------------------------
 
 
+OFF = "wrong on average, where noise is right"
+
+
 def _alternatives(system: Sequence, found: Solved) -> tuple[Alternative, ...]:
     """What other ways of sizing the same noise would cost; noise for one entry alone does not count on the model."""
     chain = system.chain
@@ -403,6 +407,10 @@ def _alternatives(system: Sequence, found: Solved) -> tuple[Alternative, ...]:
             reason = f"nothing proves line {line} of it"
         name = "noise for one entry alone (differential privacy)"
         listed.append(Alternative(name, _loss(chain, alone), reason, admissible))
+    reach = [sum(max(row) - min(row) for row in rows) * chain.unit / 2 for rows in zip(*chain.counts, strict=True)]
+    middle = sum((w * far**2 for w, far in zip(chain.block.weights.values(), reach, strict=True)), Fraction(0))
+    if middle < loss_of(chain, found.scale) and not system.model.unbiased:
+        listed.append(Alternative(CONSTANT, float(middle), OFF, admissible=False))
     return ranked(listed)
 
 
