@@ -138,6 +138,15 @@ def test_every_family_reads_what_follows(name: str) -> None:
     assert found.run({"t": columns}, seed=4)
 
 
+def test_columns_that_follow_from_one_another_are_of_people_as_well() -> None:
+    """No record has A and yes at once: the noise is made as if some had, and nothing is said to be optimal."""
+    found = plan("person in id, code in {A, B}", "histogram(t, by = {code, b})", follows="t.b = t.code != A",
+                 relation="adding or removing one person with at most 2 records", measure="1-zCDP")  # fmt: skip
+    assert found.status == "feasible"
+    assert found.loss.lower_bound is None
+    assert found.verify().ok
+
+
 def test_parts_of_a_system_may_each_define_a_column(tmp_path: Path) -> None:
     (tmp_path / "part.priv").write_text(
         "parameters: epsilon = 1\nvariables:\n  input t in table(age in 0..99)\n  output O\n"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import field, fields, replace
 from fractions import Fraction
 from math import prod
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel.changes import COUNTED, PERSON
-from privspec.kernel.core.problem import Data, Frame, Mechanism, Obligation, View, of_person, wrong_person
+from privspec.kernel.core.problem import Frame, Mechanism, Obligation, View, of_person, wrong_person
 from privspec.kernel.core.reading import (
     ENTRIES,
     Grid,
@@ -348,22 +348,18 @@ class LinearLayout:
             if any(rule == "drop" and shape not in ("cell", "kept") for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
         if any(data.kept for _, data in held) or any(unit.kind == "person" for unit in line.units):
-            self._check_person(item, some, held, line)
+            _check_person(item, some, held, line)
 
-    def _check_person(
-        self,
-        item: JsonNode,
-        some: tuple[Difference, ...],
-        held: list[tuple[InputLayout, Data]],
-        line: Obligation | View,
-    ) -> None:
-        """What one person changes follows from what is kept of their records."""
-        if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
-            raise item.wrong(wrong)
-        kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
-        by_person = of_person(kept, adding=line.units[0].adding)
-        if some != tuple(Difference(tuple(Part(*part) for part in parts), 1) for parts in by_person):
-            raise item.wrong("is not what a person of whom so many records are kept can change")
+
+def _check_person(item: JsonNode, some: tuple[Difference, ...], held: list[Any], line: Obligation | View) -> None:
+    """What one person changes follows from what is kept of their records; bounds look at whether it surely does."""
+    if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
+        raise item.wrong(wrong)
+    kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
+    if [replace(one, cover=None) for one in some] != [
+        Difference(tuple(Part(*part) for part in parts), 1) for parts in of_person(kept, adding=line.units[0].adding)
+    ]:
+        raise item.wrong("is not what a person of whom so many records are kept can change")
 
 
 NO_VECTORS = "is of a shape that does not fit, or tells the numbers of its vectors apart"
