@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import field
 from fractions import Fraction
 
+from flint import arb, ctx
+
 from privspec.kernel.changes import OfParty
-from privspec.kernel.core.numbers import ZERO
+from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
 from privspec.kernel.core.reading import Positive, Refused, Size, frozen
 from privspec.kernel.laws.statistics import (
@@ -24,6 +26,7 @@ from privspec.kernel.laws.statistics import (
 )
 from privspec.kernel.promises import Line, OneOutput, Question, verdict
 from privspec.kernel.terms import Pick
+from privspec.kernel.worth import judge_lines
 
 PLACES = ("each party", "pool")
 AMONG = "the ways that this plan lists, by simulation under the data model"
@@ -70,6 +73,20 @@ class SimulatedLoss:
 
 
 @frozen
+class ErrorLimit:
+    """No number of the output is farther than `most` from the pool's, with so much probability."""
+
+    line: int
+    text: str
+    most: Size
+    probability: Size
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability < 1:
+            raise Refused("asks for what is no probability below 1")
+
+
+@frozen
 class StatisticBlock:
     """`output` is released for the mean or sum (`mean`) of a function's values for each party's records.
 
@@ -99,6 +116,7 @@ class StatisticBlock:
     sites: tuple[str, ...] | None
     families: tuple[str, ...] | None
     loss: SimulatedLoss
+    limits: tuple[ErrorLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.function, self.version, self.grid) != (FUNCTION, VERSION, STEP):
@@ -186,6 +204,15 @@ class Executed(OneOutput):
         """What noise enters at."""
         return self.block.statistics[self.route]
 
+    def error(self, probability: Fraction) -> Fraction:
+        """What no number of the output is farther than from the pool's, with so much probability.
+
+        Raises: Refused where the noise is not at the pool's own numbers, each with its own.
+        """
+        if self.each_party or self.route != "result":
+            raise Refused("has noise elsewhere than at the pool: how far it leads is not known")
+        return self.block.share * largest_noise(self.noises[0], self.statistic.size, probability)
+
     @property
     def figure(self) -> str:
         """What a plan states of its noise."""
@@ -195,6 +222,22 @@ class Executed(OneOutput):
     def term(self) -> Pick:
         """What is executed; all see the messages of parties where nobody is trusted."""
         return Pick(self.block.output, NoisyStatistic(self.statistic, self.noises))
+
+
+def largest_noise(noise: Noise, size: int, probability: Fraction) -> Fraction:
+    """What none of so many independent draws is beyond, with so much probability: one misses with 1 - p^(1 / size).
+
+    Of Laplace noise of scale b on the grid, 2 q^k / (1 + q) <= q^(k - 1) for q = e^(-step / b); a rounded Gaussian draw
+    is half a step off. A step covers both, another one what is rounded to doubles (Wang et al. 2019, theorem 2, with
+    p^(1 / size) in place of a sum of misses).
+    Raises: Refused for noise whose numbers are drawn together.
+    """
+    if noise.shape not in ("laplace", "gaussian"):
+        raise Refused("has noise of which it is not known how large a single number is")
+    with ctx.workprec(256):
+        within = (ball(probability).log() / size).exp()
+        tail = within.erfinv() * arb(2).sqrt() if noise.law.normal else -(1 - within).log()
+        return noise.size * end(tail.upper()) + 2 * STEP
 
 
 def _noise(site: Site, at: str, families: tuple[str, ...] | None) -> Noise:
@@ -217,6 +260,8 @@ class Statistics(Rules):
         """What is promised, and the loss, which is for the record."""
         run = self.privacy(case)
         self._loss(case, run.block)
+        found = [(one.line, one.text, one.most, run.error(one.probability)) for one in run.block.limits]
+        judge_lines(case, found, ZERO, stated=True)
         return run
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
@@ -249,7 +294,7 @@ class Statistics(Rules):
         _ = told[0].double(), told[1].double(), told[3].integer(1, block.loss.crowds), told[4].integer(1, block.parties)
         if told[2].double() < 0 or case.status != "feasible":
             raise case.loss.wrong("claims more than a simulation shows")
-        for item, nothing in ((case.accuracy, []), (case.fairness, None), (case.claims, {})):
+        for item, nothing in ((case.fairness, None), (case.claims, {})):
             item.same(nothing)
         case.says(
             "loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.core.records import dataclass
-from privspec.kernel.statistics import VERSION, Ball, NoisyRoute, SimulatedLoss, StatisticBlock
+from privspec.kernel.statistics import VERSION, Ball, ErrorLimit, NoisyRoute, SimulatedLoss, StatisticBlock
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -17,10 +17,11 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.library import GRID, Function, Records, Route, function_of, library
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
 from privspec.problem.refusals import reading, without_loss
+from privspec.problem.terms import public_number
 
 SEED = 20190406
 """Of the simulation, so that a plan can be made again."""
@@ -61,6 +62,8 @@ def words(block: StatisticBlock) -> Iterator[str]:
         f"The loss is `{loss.expression}`{where}. It is simulated with data of the model {loss.model}, in at most "
         f"{loss.crowds} crowds from the seed {loss.seed}, and never proved."
     )
+    for limit in block.limits:
+        yield f"Line {limit.line} bounds the error of what is released by chance, on any data: `{limit.text}`."
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,6 +122,7 @@ def block_of(model: Model) -> StatisticBlock:
     if not isinstance(within, BallDomain):
         raise Failure("PS0501", call.node.span, f"solve takes values of {call.function.name} within a ball")
     _all_answered(model)
+    limits = tuple(_limit(target, model, output.name, pool.name) for target in model.accuracy)
     for requirement in model.requirements:
         _protected(requirement, output.name, call.source, parties)
     return StatisticBlock(
@@ -140,6 +144,7 @@ def block_of(model: Model) -> StatisticBlock:
         sites=model.noise_at,
         families=model.families or None,
         loss=_simulated(model, source),
+        limits=limits,
     )
 
 
@@ -153,13 +158,25 @@ def _route(route: Route) -> NoisyRoute:
     return NoisyRoute(route.at, route.name, route.size, ball)
 
 
+def _limit(target: AccuracyTarget, model: Model, output: str, pool: str) -> ErrorLimit:
+    """Raises: Failure PS0501 for a line about anything but the largest error, with a probability."""
+    asked = target.target
+    match asked.left:
+        case syntax.Norm(operand=syntax.Binary("-", syntax.Name() as one, syntax.Name() as other), order="inf"):
+            if {one.id, other.id} == {output, pool} and asked.probability is not None and asked.variable is None:
+                most, often = public_number(asked.right, model), public_number(asked.probability, model)
+                return ErrorLimit(target.line, target.text, most, often)
+    text = "where statistics are made noisy, solve bounds the largest error of all numbers, with a probability"
+    hint = f"||{output} - {pool}||_inf <= 0.5 with probability 0.95"
+    raise Failure("PS0501", target.target.span, text, help=hint)
+
+
 def _all_answered(model: Model) -> None:
     """Nothing is asked for that noise at a statistic does not answer.
 
     Raises: Failure PS0501.
     """
-    spans = [line.target.span for line in model.accuracy]
-    spans += [line.span for line in model.fairness] + [line.relation.span for line in model.constraints]
+    spans = [line.span for line in model.fairness] + [line.relation.span for line in model.constraints]
     for span in spans:
         raise Failure("PS0501", span, "solve does not answer this line where statistics are made noisy")
     if model.asserted:

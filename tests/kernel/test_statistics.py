@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from math import erf, exp, log
 from unittest.mock import patch
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.families.decision import Infeasible
 from privspec.families.family import Settings
 from privspec.families.statistics import family
 from privspec.families.statistics.family import Statistics, decided
@@ -22,9 +24,10 @@ from privspec.kernel.changes import Anything, OfParty, Rows
 from privspec.kernel.changes import Records as TableRecords
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws import statistics as lemmas
+from privspec.kernel.laws.statistics import STEP, Noise, statistics_of
 from privspec.kernel.laws.statistics import HeldRecords as Records
-from privspec.kernel.laws.statistics import statistics_of
 from privspec.kernel.rules import derive
+from privspec.kernel.statistics import largest_noise
 from privspec.kernel.terms import Pick
 from privspec.kernel.writing import plan_digest
 from privspec.model.build import load_model
@@ -468,8 +471,79 @@ def test_a_simulated_loss_is_never_said_to_be_proved():
 
 def test_lines_that_such_a_plan_does_not_answer_are_not_passed_over():
     text = spec().replace("privacy:", "accuracy: E[ ||O - society||^2 ] <= 1\nprivacy:")
-    with pytest.raises(SpecError, match="does not answer this line"):
+    with pytest.raises(SpecError, match="bounds the largest error"):
         plan("result", "pool", "laplace", text)
+
+
+# --- lines on the error --------------------------------------------------------------------------------
+
+OFTEN = "||O - society||_inf <= {most} with probability {often}"
+
+
+def within(most, often="0.95"):
+    return spec("O is 1-DP wrt V, replacing one voter").replace(
+        "privacy:", f"accuracy: {OFTEN.format(most=most, often=often)}\nprivacy:"
+    )
+
+
+@pytest.mark.parametrize("size", [1, 3, 10])
+@pytest.mark.parametrize("often", [Fraction(1, 2), Fraction(19, 20), Fraction(999, 1000)])
+@pytest.mark.parametrize("shape", ["laplace", "gaussian"])
+def test_the_largest_of_several_draws_is_as_far_off_as_is_said(size, often, shape):
+    """Against the sums over the grid of the discrete law, and the Gaussian law; and it is no more than a step loose."""
+    scale, step = Fraction(3, 7), float(STEP)
+    most = largest_noise(Noise(shape, scale, None), size, often)
+    reached = []
+    for far in (float(most), float(most) - 4 * step):
+        k = int(far / step + 1e-6)
+        one = erf((k + 0.5) * step / float(scale) / 2**0.5)
+        if shape == "laplace":
+            q = exp(-step / float(scale))
+            one = 1 - 2 * q ** (k + 1) / (1 + q)
+        reached.append(one**size)
+    assert reached[1] < float(often) <= reached[0]
+
+
+def test_lines_on_the_largest_error_are_met_or_refused():
+    honest = plan("result", "pool", "laplace", within(5))
+    report = judge(json.dumps(honest))
+    (line,) = (claim for claim in report.claims if claim.name == "accuracy")
+    (stated,) = honest["accuracy"]
+    assert report.ok and line.holds and stated["value"] == pytest.approx(log(1 / (1 - 0.95 ** (1 / 3))), rel=1e-5)
+    for path, value in (
+        (("accuracy", 0, "value"), stated["value"] * 0.999),
+        (("accuracy",), []),
+        ((*BLOCK, "limits", 0, "probability"), "96/100"),
+        ((*BLOCK, "limits", 0, "probability"), "1"),
+        ((*BLOCK, "limits", 0, "most"), "3"),
+        ((*BLOCK, "limits"), []),
+    ):
+        refused(changed(honest, path, value))
+    other = plan("signs", "pool", "laplace", spec("O is 1-DP wrt V, replacing one voter"))
+    asked = changed(other, (*BLOCK, "limits"), honest["problem"]["blocks"][0]["limits"])
+    assert "how far it leads is not known" in str(judge(json.dumps(asked)).failed)
+
+
+def test_ways_that_miss_a_line_or_are_not_known_to_meet_it_are_not_taken():
+    assert {key[:3] for key in plans(within(6))} == {("result", "pool", "laplace")}
+    system = Statistics().lower(load_model(Source("crowd.priv", within("0.1"))))
+    reasons = {forbidden(system, way) for way in ways(system) if way.route.at == "result" and not way.each_party}
+    assert any("misses line" in reason for reason in reasons) and any("is not known" in reason for reason in reasons)
+    assert isinstance(Statistics().decide(system.model, system, Settings()), Infeasible)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "||O - society||_2 <= 1 with probability 0.9",
+        "||O - society||_inf <= 1",
+        "||O||_inf <= 1 with probability 0.9",
+        "|O[j] - society[j]| <= 1 for j in 1..3 with probability 0.9",
+    ],
+)
+def test_other_errors_of_a_statistic_are_refused(line):
+    with pytest.raises(SpecError):
+        plans(spec().replace("privacy:", f"accuracy: {line}\nprivacy:"))
 
 
 @pytest.mark.parametrize("pool", ["mean(beta[voter] for voter in 1..2)", "sum(beta[voter] for voter in 1..2)"])

@@ -16,6 +16,7 @@ from privspec.families.decision import (
     Decision,
     Infeasible,
     Relaxation,
+    accuracy_json,
     conflict_line,
     guarantee,
 )
@@ -85,12 +86,16 @@ def decided(
 ) -> Decided:
     """The first candidate of a ranking that the spec allows; nothing is proved of other mechanisms."""
     chosen = next(one for one in prediction.ranking if not forbidden(system, one.way))
-    guarantees = [_guarantee(promise, chosen.way) for promise in system.promises]
+    guarantees, executed = (
+        [_guarantee(promise, chosen.way) for promise in system.promises],
+        executed_of(system, chosen.way),
+    )
+    limits = [(one.line, one.text, executed.error(one.probability), one.most) for one in system.block.limits]
     return Decided(
         model,
         chosen.way.name,
         chosen.loss,
-        lambda: {"mechanism": write(executed_of(system, chosen.way)), "guarantees": guarantees},
+        lambda: {"mechanism": write(executed), "guarantees": guarantees, "accuracy": accuracy_json(limits)},
         among="the ways that this plan lists, by simulation under the data model",
         others=tuple(_alternative(system, one) for one in prediction.ranking if one is not chosen),
         solver={
@@ -194,6 +199,7 @@ def _conflict(system: StatisticSystem, every: list[Way]) -> Infeasible:
     model = system.model
     lines: list[ConflictLine] = [conflict_line(model, o.span) for o in model.spec.options]
     lines += [conflict_line(model, promise.requirement.span) for promise in system.promises]
+    lines += [conflict_line(model, one.target.span) for one in model.accuracy]
     reasons = sorted({forbidden(system, way) for way in every})
     return Infeasible(
         "no noise that the options allow meets the requirement: " + "; ".join(reasons or ["no shape of noise fits it"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, partial
 from math import hypot, sqrt
 from typing import Any
@@ -16,7 +17,10 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SHAPES, Calibrated, Shape, Site
-from privspec.kernel.statistics import StatisticBlock
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.statistics import SHAPES as LAWS
+from privspec.kernel.laws.statistics import Noise
+from privspec.kernel.statistics import StatisticBlock, largest_noise
 from privspec.language import syntax
 from privspec.language.walk import names_used, with_children
 from privspec.model.evaluate import Environment, evaluate
@@ -28,7 +32,7 @@ from privspec.model.priors import Drawn, Generator, generator_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment, needed, value_of
-from privspec.model.values import Array, Value
+from privspec.model.values import Array, Value, show
 from privspec.problem.statistics import block_of, offered
 from privspec.solvers.programs import OutOfTimeError, Watch
 
@@ -167,7 +171,25 @@ def forbidden(system: StatisticSystem, way: Way) -> str:
         return f"the spec asks for noise of family {', '.join(families)}"
     if not way.executable:
         return "there is no exact sampler for it, so it is simulated only"
+    for limit in system.block.limits:
+        off = error_of(system, way, limit.probability)
+        if off is None:
+            return f"how far it leads from {system.block.pool} is not known, and line {limit.line} bounds that"
+        if off > limit.most:
+            return f"it misses line {limit.line}: {float(off):.4g} > {show(limit.most)}"
     return ""
+
+
+def error_of(system: StatisticSystem, way: Way, probability: Fraction) -> Fraction | None:
+    """What no number is farther off than, with so much probability; None where that is not known."""
+    (noise, *others), law = way.noise, LAWS.get(way.noise[0].shape)
+    if others or law is None or law.norm is None or way.each_party or way.route.at != "result":
+        return None
+    try:
+        drawn = Noise(noise.shape, noise.parameters[law.size], None)
+        return system.block.share * largest_noise(drawn, way.route.size, probability)
+    except Refused:
+        return None
 
 
 def site_name(system: StatisticSystem, route: Route, each_party: bool) -> str:
