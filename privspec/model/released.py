@@ -330,8 +330,8 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
         spec,
         variables=tuple(variables),
         loss=None if spec.loss is None else change(spec.loss),  # type: ignore[arg-type]
-        accuracy=tuple(with_children(line, change) for line in spec.accuracy),
-        options=tuple(with_children(line, change) for line in spec.options),
+        accuracy=tuple(with_children(line, change) for line in spec.accuracy),  # type: ignore[misc]
+        options=tuple(with_children(line, change) for line in spec.options),  # type: ignore[misc]
     )
 
 
