@@ -24,7 +24,7 @@ TOKENS = {
     "families": 217_255,
     "functions": 14_730,
     "kernel": 147_808,
-    "language": 28_758,
+    "language": 28_854,
     "model": 124_856,
     "noise": 8_964,
     "problem": 81_292,

@@ -306,7 +306,7 @@ def law(case: Failure) -> Diagnostic | None:
 
 
 def several(case: Failure) -> Diagnostic | None:
-    """`O and P are`, `wrt x and y`, `wrt (x)`, `input x, w in`, `(epsilon = 1, delta = 1e-6)-DP`, `epsilon 1`."""
+    """`O and P are`, `wrt x and y`, `wrt (x)`, `wrt f(x)`, `input x, w in`, `(epsilon = 1)-DP`, `epsilon 1`."""
     before, text = case.last, case.source.text
     if before is None:
         return None
@@ -319,6 +319,11 @@ def several(case: Failure) -> Diagnostic | None:
     if case.rule in _SENTENCES and case.token.type == ")" and len(case.seen) > 1 and case.seen[-2].type == "(":
         span = case.seen[-2].span.to(case.token.span)
         return case.error("PS0131", "one name stands without brackets", "one name", f"write {before.value}", at=span)
+    called = re.match(r"\([^()\n]*\)", case.rest)
+    if case.rule in _SENTENCES and called is not None and [token.type for token in case.seen[-2:]] == ["WRT", "NAME"]:
+        span = before.span.to(Span(case.token.start, case.token.start + called.end()))
+        advice = f"name it first, `intermediate s` and `s = {before.value}{called[0]}`, and write s"
+        return case.error("PS0131", "what a line hides has a name", "is computed", advice, at=span)
     if case.rule in _SENTENCES and case.token.type == "=" and case.open_brackets():
         named = re.match(r"\(([^()\n]*)\)", text[case.open_brackets()[-1].start : case.span.end])
         if named is not None:
