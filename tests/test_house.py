@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_419,
     "execute": 79_773,
     "explain": 79_391,
-    "families": 217_255,
+    "families": 217_300,
     "functions": 14_730,
     "kernel": 147_808,
     "language": 28_854,

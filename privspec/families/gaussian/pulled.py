@@ -144,17 +144,28 @@ def pulled_candidates(problem: Problem, found: Sequence[Candidate]) -> Iterator[
 def _pulled(problem: Problem, found: Sequence[Candidate], middle: Middle, share: float) -> Iterator[Candidate]:
     system, law = problem.system, problem.block.law
     few = law is not None or (system.inputs_count <= JOINTLY and len(problem.errors) <= TERMS)
+    made = list[Candidate]()
     if few and system.seen_whole and not problem.sizes and system.target.size <= LARGEST:
-        yield from _jointly(problem, found, middle) if not system.worst else _one_by_one(problem, found, middle)
+        made += (_one_by_one if system.worst else _jointly)(problem, found, middle)
+        yield from made
+    # factors are among all maps; of counts the best of these are not sought at the worst data
+    if made and all(len(moves) == 1 for one in middle.sets for moves in one.corners):
+        return
     if law is None and found[0].mechanism is not None and share <= WORTHWHILE:
         size, ends = system.inputs_count, np.where(system.target.sum(axis=0) < 0, -1.0, 1.0)[:, None]
         bounds = ({"alone": "1/2", "signs": grid_json(ends, ROOT_BITS)},) if size <= TOGETHER else ()
         mechanism, release = replace(found[0].mechanism, bounds=bounds), found[0].mechanism.release
         for factors in _factors(problem, found[0], release, middle):
-            made = shrunk(problem, release, factors, middle.values)
-            if made is not None:
-                made = replace(made, domination=domination(problem, made, middle.sets))
-                yield _candidate(problem, found[0], made, mechanism)
+            own = shrunk(problem, release, factors, middle.values)
+            if own is not None:
+                own = replace(own, domination=domination(problem, own, middle.sets))
+                yield _candidate(problem, found[0], own, mechanism)
+
+
+def _watch(problem: Problem) -> Watch:
+    """Of half the time that is left: exact figures of what is found take as long."""
+    left = problem.settings.deadline
+    return Watch(None if left is None else left / 2)
 
 
 def _candidate(problem: Problem, best: Candidate, release: LinearRelease, mechanism: Mechanism) -> Candidate:
@@ -171,7 +182,7 @@ def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> It
     errors, size = problem.errors, problem.system.inputs_count
     data: Data | Array = _covariance(problem.block, size) if problem.block.law else _data(middle, size)
     centre = tuple(moments(problem.block)[0]) if problem.block.law else middle.inputs
-    design, bounds, watch = _design(problem, data), tuple[dict[str, Any], ...](), Watch(problem.settings.deadline)
+    design, bounds, watch = _design(problem, data), tuple[dict[str, Any], ...](), _watch(problem)
     if design is not None:
         rule, moved = design
         bounds = tuple(_bounds(problem, rule, moved, data))
@@ -219,7 +230,7 @@ def _one_by_one(problem: Problem, found: Sequence[Candidate], middle: Middle) ->
         return
     if not rows.shape == (len(system.target),) * 2 == (rows.nnz, rows.nnz) or not np.all(rows.diagonal()):
         return
-    data, watch = _data(middle, system.inputs_count), Watch(problem.settings.deadline)
+    data, watch = _data(middle, system.inputs_count), _watch(problem)
     design, bounds = _of_largest(problem, data)
     found = [*found, *([] if design is None else _designed(problem, design))]
     tried = list[tuple[float, Candidate, LinearRelease, Array]]()
@@ -368,7 +379,7 @@ def _design(problem: Problem, data: Data | Array) -> tuple[Rule, Moves] | None:
     if moved is None:
         return None
     moves = np.array([budget / amount for _, budget, amount in moved])
-    return designed(problem.errors, moves, np.diag(moves), data, Watch(problem.settings.deadline)), moved
+    return designed(problem.errors, moves, np.diag(moves), data, _watch(problem)), moved
 
 
 def _designed(problem: Problem, rule: Rule) -> Iterator[Candidate]:
@@ -420,7 +431,7 @@ def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> I
         spreads += [(data.of_signs(rule.roots, float(ALONE)), one) for one in _signs(rule.roots, data, size)]
         spreads.append((data.of_signs(rule.roots, 1.0), APART))
     for covariance, said in spreads:
-        best = designed(problem.errors, moves, rule.strategy, covariance, Watch(problem.settings.deadline))
+        best = designed(problem.errors, moves, rule.strategy, covariance, _watch(problem))
         yield {**said, "of": _inner(problem, best, moved)}
 
 
