@@ -108,6 +108,10 @@ class Factor:
         """Whether it satisfies a condition alone; None where its largest log ratio has to tell."""
         return None
 
+    def delta_up(self, epsilon: Fraction) -> Fraction | None:
+        """At least its delta at an epsilon, alone; None where that is what it counts among others."""
+        return None
+
 
 @frozen
 class Response(Factor):
@@ -121,6 +125,10 @@ class Response(Factor):
 
     def composed(self) -> PrivacyLoss:
         return response(self.most)
+
+    def delta_up(self, epsilon: Fraction) -> Fraction:
+        """Without the lattice on which it counts among others: epsilons that are found by bisection just meet delta."""
+        return delta_up(epsilon, ZERO, [self.most])
 
 
 @frozen
@@ -251,9 +259,8 @@ class Loss:
             return self.delta
         if not self.factors:
             return self.delta + gaussian_delta_up(epsilon, self.mu_squared)
-        if len(self.factors) == 1 and not self.mu_squared and isinstance(self.factors[0], FiniteLaws):
-            return self.delta + self.factors[0].delta_up(epsilon)
-        return self.delta + self._of_factors(epsilon)
+        alone = self.factors[0].delta_up(epsilon) if len(self.factors) == 1 and not self.mu_squared else None
+        return self.delta + (self._of_factors(epsilon) if alone is None else alone)
 
     def _of_factors(self, epsilon: Fraction) -> Fraction:
         """What noise and factors let through together at an epsilon, without the lump."""

@@ -243,7 +243,7 @@ class _Builder:
             behind = reached([name], lambda n: definitions.dependencies.get(n, ()))
             reader.behind[name] = tuple(n for n in scope.of("input") if n in behind)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
-        fairness = self._fairness(reader, nodes)
+        fairness = self._fairness(spec, reader, nodes)
         limits = [losses.constraint(relation, self._bindings(relation.left)) for relation in definitions.constraints]
         claims = [losses.claim(claim, reader) for claim in definitions.claims]
         if spec.loss is not None:
@@ -725,7 +725,7 @@ class _Builder:
         )
 
     def _fairness(
-        self, reader: RequirementReader, nodes: Mapping[str, graph.GraphNode]
+        self, spec: syntax.Spec, reader: RequirementReader, nodes: Mapping[str, graph.GraphNode]
     ) -> tuple[IndependenceRequirement | Requirement, ...]:
         tables = [node.type.element.table for node in nodes.values() if isinstance(node.type.element, Tables)]
         attributes = {name: domain for table in tables for name, domain in table.attributes}
@@ -733,7 +733,7 @@ class _Builder:
             read_independence(line, reader, attributes)
             if isinstance(line, syntax.Independence)
             else reader.requirement(line)
-            for line in self.spec.fairness
+            for line in spec.fairness
         ]
         return tuple(one for one in found if one is not None)
 

@@ -258,7 +258,8 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
         if not isinstance(comparison.mine, syntax.Name) and any(other != meaning for other in entries):
             continue  # its entries stand for different things
         used = () if meaning is None else names_used(meaning)
-        if meaning is not None and fixed.issuperset(used):
+        sets = {each.domain.id for each in every(meaning, syntax.Comprehension) if isinstance(each.domain, syntax.Name)}
+        if meaning is not None and fixed.union(sets).issuperset(used):
             if any(name in outputs for name in used):
                 later.append(meaning)
             else:
@@ -330,7 +331,7 @@ def read_through(model: Model) -> Model:
     claims: dict[str, list[AssertedSensitivity]] = {}
     for one in model.asserted:
         claims.setdefault(one.wrt, []).append(one)
-    used = {claim.subject for some in claims.values() for claim in some} & set(_compared(model))
+    used = {claim.subject for some in claims.values() for claim in some} & set(compared(model))
     for name, some in claims.items():
         own = [claim for claim in some if claim.subject in used]
         if own:
@@ -338,7 +339,7 @@ def read_through(model: Model) -> Model:
     return model
 
 
-def _compared(model: Model) -> dict[str, None]:
+def compared(model: Model) -> dict[str, None]:
     """All that what is released is computed from or compared with."""
 
     def behind(name: str) -> Iterator[str]:

@@ -313,6 +313,8 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
     def change(node: syntax.Node) -> syntax.Node:
         if isinstance(node, syntax.Name) and node.id in moved:
             return replace(node, id=f"{node.id}.noisy")
+        if isinstance(node, syntax.Ref) and node.name in moved:
+            return replace(node, name=f"{node.name}.noisy")
         return with_children(node, change)
 
     variables: list[syntax.Variable] = []
@@ -331,6 +333,7 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
         variables=tuple(variables),
         loss=None if spec.loss is None else change(spec.loss),  # type: ignore[arg-type]
         accuracy=tuple(with_children(line, change) for line in spec.accuracy),  # type: ignore[misc]
+        fairness=tuple(with_children(line, change) for line in spec.fairness),  # type: ignore[misc]
         options=tuple(with_children(line, change) for line in spec.options),  # type: ignore[misc]
     )
 

@@ -444,7 +444,9 @@ def moved_by(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
 
     Raises: UnboundedError where one unit can change an input without limit, Failure for inputs without numbers.
     """
-    found, alike = moved([model.block(name) for name in requirement.wrt], requirement.neighbours), scalars_of(model)
+    blocks = [block for block in map(model.block, requirement.wrt) if block.layout == "cells" or block.type.numeric]
+    # words by themselves enter no answer, and so move none
+    found, alike = moved(blocks, requirement.neighbours), scalars_of(model)
     return found if alike is None else reduced(found, alike.dimension)
 
 

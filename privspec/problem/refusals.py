@@ -19,6 +19,7 @@ from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.spelling import spell
 from privspec.language.syntax import Absolute
 from privspec.language.walk import reached
+from privspec.model.definitions import compared
 from privspec.model.domains import Interval, L2Ball, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure, Chosen, Personalised
@@ -251,8 +252,9 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
         from privspec.kernel.laws.law import FAMILIES  # most specs leave the noise open
 
         yield from other_families(model, FAMILIES, "")
+    needed = compared(model)
     for node in model.inputs:
-        if not (node.type.numeric or model.block(node.name).layout == "cells"):
+        if node.name in needed and not (node.type.numeric or model.block(node.name).layout == "cells"):
             yield node.span, f"with {node.name}, {node.type.describe()}", None
 
 

@@ -104,7 +104,7 @@ class Reworded:
         match node:
             case s.Name(id=name):
                 return replace(node, id=names.get(name, name))
-            case s.Ref() | s.Party() | s.OneUnit() | s.UpToUnits():
+            case s.Ref() | s.Party() | s.OneUnit() | s.UpToUnits() | s.ByNeighbour():
                 return replace(node, name=names.get(node.name, node.name))
             case s.Comprehension():
                 return replace(node, variable=names.get(node.variable, node.variable))
