@@ -61,7 +61,7 @@ from privspec.model.requirements import (
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.targets import environment_of_computed
-from privspec.model.values import Value
+from privspec.model.values import Value, show
 
 FILE_CALLS = ("csv", "npy")
 RUNS = 12
@@ -680,7 +680,22 @@ class _Builder:
                     f"compare it in the loss with what it should be, as in E[ ||{node.name} - y||^2 ], "
                     f"or give it a domain, as in output {node.name} in real^64"
                 )
+                places = [one.indices for one in every(self.spec, syntax.Index)]
+                if any(isinstance(one, syntax.Name) and one.id == node.name for place in places for one in place):
+                    words = self._alternatives(nodes)
+                    hint = f"say which places {node.name} may name, as in output {node.name} in {words}"
                 self.report.error("PS0213", node.span, message, help=hint)
+
+    @staticmethod
+    def _alternatives(nodes: Mapping[str, graph.GraphNode]) -> str:
+        """The words of the first input that votes among some."""
+        for node in nodes.values():
+            words = (
+                node.domain.items if isinstance(node.domain, FiniteSet) else getattr(node.domain, "alternatives", ())
+            )
+            if node.kind is VariableKind.INPUT and words:
+                return "{" + ", ".join(map(show, words)) + "}"
+        return "1..3"
 
     # -- lines
 
