@@ -25,9 +25,9 @@ TOKENS = {
     "functions": 14_730,
     "kernel": 147_881,
     "language": 28_854,
-    "model": 124_941,
+    "model": 125_088,
     "noise": 8_964,
-    "problem": 81_321,
+    "problem": 81_324,
     "solvers": 79_469,
     "top": 25_797,
 }

@@ -247,7 +247,8 @@ def _protected(requirement: Requirement, output: str, source: str, parties: int)
     if requirement.outputs != (output,) or requirement.wrt != (source,):
         raise Failure("PS0501", span, f"solve takes requirements on {output} with respect to {source} here")
     if relation.adding or relation.group != 1:
-        raise Failure("PS0501", span, "solve takes `replacing one` unit here", help="replacing one voter")
+        text = "noise at statistics of parties is known where one unit changes, and everybody knows how many there are"
+        raise Failure("PS0501", span, text, help="replacing one voter, or replacing one record")
     known = isinstance(relation, ReplacingRecord | ReplacingVoter | ReplacingEverything)
     if not known or (isinstance(relation, ReplacingEverything) and parties > 1):
         raise Failure("PS0501", span, f"solve cannot protect {relation.describe()} here")

@@ -475,6 +475,12 @@ def test_lines_that_such_a_plan_does_not_answer_are_not_passed_over():
         plan("result", "pool", "laplace", text)
 
 
+@pytest.mark.parametrize("unit", ["adding or removing one voter", "replacing up to 2 voters"])
+def test_how_many_there_are_is_no_secret(unit):
+    with pytest.raises(SpecError, match="everybody knows how many there are"):
+        plans(spec(f"O is 1-DP wrt V, {unit}"))
+
+
 # --- lines on the error --------------------------------------------------------------------------------
 
 OFTEN = "||O - society||_inf <= {most} with probability {often}"
