@@ -348,16 +348,6 @@ def covers(one: Law, other: Law) -> bool:
 # --- together ----------------------------------------------------------------------------------------------------
 
 
-def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | None:
-    """What independent parts, each drawn so many times, let through; None if that is too much work.
-
-    Returns: at least delta at an epsilon, and at most delta at one that is smaller by `TIGHT` of it.
-    """
-    most = delta_to(0, epsilon, parts)
-    least = delta_to(1, epsilon * (1 - TIGHT), parts)
-    return None if most is None or least is None else (most, max(least, ZERO))
-
-
 def delta_to(side: int, epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Fraction | None:
     """At least (side 0) or at most (side 1) the delta at an epsilon of independent parts; None if it is too much work.
 

@@ -30,7 +30,7 @@ from privspec.kernel.core.problem import (
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
-from privspec.kernel.losses import TIGHT, PrivacyLoss, delta_of
+from privspec.kernel.losses import TIGHT, Ends, PrivacyLoss, delta_to
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.rules import Hint
@@ -282,6 +282,16 @@ def component_names(problems: list[JsonNode]) -> list[str]:
     short = [{name.partition(".")[0] for name in names} for names in given]
     found = ["".join(one) if len(one) == 1 else ", ".join(names) for one, names in zip(short, given, strict=True)]
     return found if len(set(found)) == len(found) else [", ".join(names) for names in given]
+
+
+def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | None:
+    """What independent parts, each drawn so many times, let through; None if that is too much work.
+
+    Returns: at least delta at an epsilon, and at most delta at one that is smaller by `TIGHT` of it.
+    """
+    most = delta_to(0, epsilon, parts)
+    least = delta_to(1, epsilon * (1 - TIGHT), parts)
+    return None if most is None or least is None else (most, max(least, ZERO))
 
 
 @frozen

@@ -17,9 +17,10 @@ from scipy.stats import norm
 
 from privspec.kernel.counted import _of_laws
 from privspec.kernel.laws.voting import BY_NAME, Ballots
-from privspec.kernel.losses import CHANCES, GRID, PrivacyLoss, covers, delta_of, kept, pair_of, response
+from privspec.kernel.losses import CHANCES, GRID, PrivacyLoss, covers, kept, pair_of, response
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Line, Question
+from privspec.kernel.systems import delta_of
 from privspec.kernel.voting import Executed, RuleAt, Total, Vote
 
 ZERO = Fraction(0)

@@ -119,17 +119,13 @@ class Witness:
     def hints(self, count: int) -> list[Hint]:
         """What helps with each of so many differences."""
         listed = (None,) * count if self.scaling is None else self.scaling
-        if len(listed) != count:
-            raise Refused(f"has {len(listed)} scalings in place of {count}")
-        return [Hint(self.inverse, None if one is None else list(one)) for one in listed]
+        return [Hint(self.inverse, one) for one, _ in zip(listed, range(count), strict=True)]
 
 
-UnitScalings = tuple[Scaling, ...]
+UnitScalings = list[Scaling]
 READERS = {
     "Matrix": read_matrix,
-    "UnitScalings": lambda item: tuple(
-        None if one.absent else [v.exact(0) for v in one.items()] for one in item.items()
-    ),
+    "UnitScalings": lambda item: [None if one.absent else [v.exact(0) for v in one.items()] for one in item.items()],
 }
 
 
@@ -176,13 +172,13 @@ def judge_privacy(case: PlanUnderCheck, release: Release) -> Release:
     guarantees, term = read_guarantees(case.guarantees, case.frame), term_of(release, case.frame)
     if any(data.asserted is not None for data in case.frame.data):
         judge_asserted(case, release)
-    noise, answers, lines = term if isinstance(term, Noise) else None, sum(release.senders), list[Line]()
+    answers, lines = sum(release.senders), list[Line]()
     for guarantee, item in zip(guarantees, views.items(len(guarantees)), strict=True):
         asked, witness = guarantee.obligation, read(Witness, item)
         _check_stated(case, release, guarantee)
         questions, seen = tuple(questions_of(release, guarantee, witness)), frozenset(asked.seen)
         lines.append(Line(asked.line, seen, asked.measure.of, questions, fits=asked.measure.of.of_laws))
-        known = answers if noise is None else len(noise.used(seen))
+        known = len(term.used(seen)) if isinstance(term, Noise) else answers
         text = case.frame.trust.shown(seen=known, answers=answers, mixed="" if witness.inverse is None else ", mixed")
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {text}", guarantee.number)
         found = verdict(term, lines[-1])
