@@ -99,7 +99,9 @@ def guarantees_of(
     for one in found:
         asked = one.obligation
         (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
-        about = asked.outputs and set(asked.outputs) <= set(asked.seen) <= set(known) and asked.wrt == (block.source,)
+        seen = tuple(name for name in known if name in asked.seen)  # each once, in order
+        made = tuple(name for name in seen if name in asked.outputs)
+        about = made and (made, seen, (block.source,)) == (asked.outputs, asked.seen, asked.wrt)
         fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
         own = asked.measure.each
         judged = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
