@@ -145,6 +145,11 @@ class LaplaceFactor(Factor):
     def composed(self) -> PrivacyLoss:
         return PrivacyLoss(own=True, laplace=(self.most, ZERO), step=self.step)
 
+    def delta_up(self, epsilon: Fraction) -> Fraction:
+        """By its own law, or by that of all of its epsilon, whichever says less: its lattice adds a little."""
+        own, any_law = delta_to(0, epsilon, [(self.composed(), 1)]), delta_up(epsilon, ZERO, [self.most])
+        return any_law if own is None else min(own, any_law)
+
 
 @frozen
 class FiniteLaws(Factor):

@@ -492,6 +492,11 @@ class Model:
         return self._kind(VariableKind.INPUT)
 
     @property
+    def numeric_inputs(self) -> tuple[GraphNode, ...]:
+        """Those of numbers, or of cells whose records are counted: what answers that are linear depend on."""
+        return tuple(node for node in self.inputs if node.type.numeric or self.block(node.name).layout == "cells")
+
+    @property
     def outputs(self) -> tuple[GraphNode, ...]:
         return self._kind(VariableKind.OUTPUT)
 

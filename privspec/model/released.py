@@ -15,7 +15,18 @@ from math import prod
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
-from privspec.language.walk import every, items_of, names_used, ranged, walk, with_children, word_of
+from privspec.language.walk import (
+    every,
+    items_of,
+    names_used,
+    ranged,
+    reached,
+    reference,
+    summands,
+    walk,
+    with_children,
+    word_of,
+)
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
@@ -305,9 +316,19 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
             interval or (steps and not drawn_from and spec.loss is not None and "worst" not in _operators(spec.loss))
         ):
             moved[name] = replace(one, domain=within)
-    # what is compared with words, or with the choice of a value, is drawn from a table or chosen itself
-    asked = [spec.loss, *(line.right for line in relations if line.op == "="), *(one.value for one in spec.variables)]
-    if not moved or not all(_linear(node) for expr in asked if expr is not None for node in walk(expr)):
+    meant = {one.target.name: one.value for one in spec.variables if one.value is not None}
+    meant |= {reference(line.left) or "": line.right for line in relations if line.op == "="}
+
+    def drawn_itself(name: str) -> bool:
+        """What is compared with words, or with the choice of a value, is drawn from a table or chosen."""
+        terms = [] if spec.loss is None else [term for _, term in summands(spec.loss) if name in names_used(term)]
+        used = (name for term in terms for name in names_used(term))
+        names = reached(used, lambda own: names_used(meant[own]) if own in meant else ())
+        behind = [*terms, *(meant[n] for n in names if n in meant)]
+        return not all(_linear(node) for expr in behind for node in walk(expr))
+
+    moved = {name: one for name, one in moved.items() if not drawn_itself(name)}
+    if not moved:
         return spec
 
     def change(node: syntax.Node) -> syntax.Node:

@@ -442,10 +442,13 @@ def differences_of(model: Model, requirement: Requirement) -> tuple[Difference, 
 def moved_by(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
     """The same.
 
-    Raises: UnboundedError where one unit can change an input without limit, Failure for inputs without numbers.
+    Raises: UnboundedError where one unit can change an input without limit, Failure PS0511 where there are only words,
+        which enter no answer by themselves.
     """
-    blocks = [block for block in map(model.block, requirement.wrt) if block.layout == "cells" or block.type.numeric]
-    # words by themselves enter no answer, and so move none
+    blocks = [model.block(node.name) for node in model.numeric_inputs if node.name in requirement.wrt]
+    if not blocks:
+        text = f"no output shows anything of {listing(requirement.wrt)}, so this line protects nothing"
+        raise Failure("PS0511", requirement.span, text, help="leave the line out")
     found, alike = moved(blocks, requirement.neighbours), scalars_of(model)
     return found if alike is None else reduced(found, alike.dimension)
 

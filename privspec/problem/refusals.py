@@ -252,9 +252,9 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
         from privspec.kernel.laws.law import FAMILIES  # most specs leave the noise open
 
         yield from other_families(model, FAMILIES, "")
-    needed = compared(model)
+    needed, counted = compared(model), model.numeric_inputs
     for node in model.inputs:
-        if node.name in needed and not (node.type.numeric or model.block(node.name).layout == "cells"):
+        if node.name in needed and node not in counted:
             yield node.span, f"with {node.name}, {node.type.describe()}", None
 
 

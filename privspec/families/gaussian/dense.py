@@ -396,7 +396,7 @@ def _paper_placement(problem: Problem, budgets: tuple[float, ...], rule: Verdict
 
 
 def _apart(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate | Unprotectable | None:
-    listed = (*(node.name for node in problem.model.inputs), *(o.name for o in problem.system.outputs))
+    listed = (*(node.name for node in problem.model.numeric_inputs), *(o.name for o in problem.system.outputs))
     sites = tuple(s for s in (site_map(problem.model, problem.system, name) for name in listed) if s.map.any())
     found = sized(problem, lambda own: _restricted(own, budgets, sites, rule))
     if not isinstance(found, Candidate):
@@ -410,7 +410,7 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
     forced = set(problem.model.noise_at) if problem.model.noise_at is not None else None
     inputs = problem.loss_of_input_noise(input_variances(problem, budgets))
     inputs_rule = answers_rule = rule
-    if forced is not None and not {node.name for node in problem.model.inputs} <= forced:
+    if forced is not None and not {node.name for node in problem.model.numeric_inputs} <= forced:
         inputs_rule = Verdict(False, rule.reason or FORCED)
     variance = 0.0
     for view, budget in zip(system.views, budgets, strict=True):

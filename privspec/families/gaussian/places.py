@@ -117,7 +117,7 @@ def bound_of_any(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
 
 def on_inputs(problem: Problem, law: type[Scaled]) -> Place | None:
     """The inputs themselves, where each of their numbers is one."""
-    system, names = problem.system, [node.name for node in problem.model.inputs]
+    system, names = problem.system, [node.name for node in problem.model.numeric_inputs]
     if not system.lowered.layout.plain and not problem.local:
         return None
     rule = problem.verdict(law.words, set(names), curator=False)
@@ -128,7 +128,7 @@ def on_inputs(problem: Problem, law: type[Scaled]) -> Place | None:
 def places(problem: Problem, law: type[Scaled], bound: Bound | None) -> Iterator[Place]:
     """Those beside the inputs themselves."""
     system, model = problem.system, problem.model
-    inputs, outputs = [node.name for node in model.inputs], [output.name for output in system.outputs]
+    inputs, outputs = [node.name for node in model.numeric_inputs], [output.name for output in system.outputs]
     quiet = Interpreter(model, system.lowered.layout)
     if problem.local:
         yield from _of_parties(problem, law)

@@ -431,8 +431,9 @@ def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> I
         spreads += [(data.of_signs(rule.roots, float(ALONE)), one) for one in _signs(rule.roots, data, size)]
         spreads.append((data.of_signs(rule.roots, 1.0), APART))
     for covariance, said in spreads:
-        best = designed(problem.errors, moves, rule.strategy, covariance, _watch(problem))
-        yield {**said, "of": _inner(problem, best, moved)}
+        inner = _inner(problem, designed(problem.errors, moves, rule.strategy, covariance, _watch(problem)), moved)
+        if inner is not None:
+            yield {**said, "of": inner}
 
 
 def _spread(
@@ -441,8 +442,11 @@ def _spread(
     return of_spread(functional[:, columns.indices] / columns.data)
 
 
-def _inner(problem: Problem, rule: Rule, moved: Moves) -> dict[str, Any]:
-    """The bound of a design in whole numbers: Z = E (C^-1 + X)^-1, Z'Z at most the sum of p d d' for differences d."""
+def _inner(problem: Problem, rule: Rule, moved: Moves) -> dict[str, Any] | None:
+    """The bound of a design in whole numbers: Z = E (C^-1 + X)^-1, Z'Z at most the sum of p d d' for differences d.
+
+    Returns: None where no difference weighs anything: the best estimate is then a constant.
+    """
     functional = problem.errors @ unknown(rule)
     gram = rule.strategy.T @ rule.strategy
     masses = np.maximum(np.einsum("ji,jk,ki->i", functional, functional, gram), 0) / np.diagonal(gram)
@@ -458,6 +462,8 @@ def _inner(problem: Problem, rule: Rule, moved: Moves) -> dict[str, Any]:
         mu = None if pure else mu_up(view.requirement.measure, budget)
         own = Seen(view.index, mu, budget, visible, columns, masses[mine] / lengths**2 * budget**2)
         views[view.index] = own if view.index not in views else views[view.index].joined(own)
+    if not views:
+        return None
     return {"loss_weights": None, "prices": None, **witness_of(list(views.values()), partial(_spread, functional))}
 
 
