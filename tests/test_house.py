@@ -23,7 +23,7 @@ TOKENS = {
     "explain": 79_391,
     "families": 217_314,
     "functions": 14_730,
-    "kernel": 147_947,
+    "kernel": 147_950,
     "language": 28_854,
     "model": 125_270,
     "noise": 8_964,

@@ -167,8 +167,9 @@ class SystemRules(Rules):
                 raise case.guarantees.wrong(OTHERWISE)
             sharing = _sharing(one.number, parts)
             spent = [_share_words(own.measure, own.measure.figures({}), times) for own, times in sharing]
-            words = f"line {one.obligation.line}: {' and '.join(spent)}"
-            case.says("privacy", verdict(whole, line).holds, words, one.number)
+            holds = verdict(whole, line).holds
+            kept = f"line {one.obligation.line} {'holds' if holds else 'does not hold'}"
+            case.says("privacy", holds, f"{kept}: {' and '.join(spent)}", one.number)
         return executed, parts
 
     def parts(self, case: PlanUnderCheck, executed: Composite, *, worth: bool = True) -> list[Judged]:
