@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 14_730,
     "kernel": 147_950,
     "language": 28_854,
-    "model": 125_270,
+    "model": 125_333,
     "noise": 8_964,
     "problem": 81_331,
     "solvers": 79_469,

@@ -16,6 +16,8 @@ from math import ceil, floor
 from operator import ge, gt, le, lt, ne
 from typing import Any
 
+import numpy as np
+
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Refused
@@ -222,7 +224,7 @@ class _Reader:
         match self.setting.value:
             case syntax.Holds() as compared:
                 return self._compared(compared)
-            case syntax.Call(function="cut", arguments=(of, syntax.Vector() as points)):
+            case syntax.Call(function="cut", arguments=(of, points)) if isinstance(points, syntax.Expr):
                 return self._cut(of, points)
             case syntax.Call(function="cut") as call:
                 hint = "as in cut(people.age, [0, 15, 30, 65])"
@@ -395,12 +397,15 @@ class _Reader:
         hint = "as in people.sex != F; numbers that are measured are compared with < and >="
         raise Failure("PS0206", compared.span, "a column of words, or of whole numbers, is told apart here", help=hint)
 
-    def _cut(self, of: syntax.Argument, points: syntax.Vector) -> tuple[Domain, Follows]:
+    def _cut(self, of: syntax.Argument, points: syntax.Expr) -> tuple[Domain, Follows]:
         if not isinstance(of, syntax.Expr):
             raise Failure("PS0206", of.span, "a column of numbers is cut")
         formula = self._formula(of)
         low, high = self._ends(formula, of.span)
-        at = [self._fixed(point) for point in points.items]
+        listed = evaluate(points, self.environment)
+        at = listed.ravel().tolist() if isinstance(listed, np.ndarray) else []
+        if not at or not all(isinstance(point, Fraction) for point in at):
+            raise Failure("PS0206", points.span, "the numbers of cut are a public vector", help="as in [0, 15, 30, 65]")
         if sorted(set(at)) != at:
             raise Failure("PS0206", points.span, "the numbers of cut ascend", help="as in [0, 15, 30, 65]")
         # the last number closes the last class where nothing lies beyond it

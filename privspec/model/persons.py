@@ -297,6 +297,8 @@ def _renamed(spec: syntax.Spec, first: Mapping[str, str], names: Mapping[str, st
     Raises: Failure PS0275 for a question about records that are gathered.
     """
 
+    whose = {**names, **first}
+
     def change(node: Any, *, columns: bool = False) -> Any:
         match node:
             case syntax.Call(function="table"):
@@ -310,10 +312,10 @@ def _renamed(spec: syntax.Spec, first: Mapping[str, str], names: Mapping[str, st
                 hint = f"ask about {listing([*first] or ['the other table'], 'or')}: {name} is read person by person"
                 raise Failure("PS0275", span, f"{name} is gathered, and no question is about its records", help=hint)
             case syntax.Refs(items=items):
-                renamed = [replace(one, name=names.get(one.name, one.name)) for one in items]
+                renamed = [replace(one, name=whose.get(one.name, one.name)) for one in items]
                 return replace(node, items=tuple({one.name: one for one in renamed}.values()))
             case syntax.DifferentPeople() | syntax.SamePeople():
-                people = [replace(one, id=names.get(one.id, one.id)) for one in node.names]
+                people = [replace(one, id=whose.get(one.id, one.id)) for one in node.names]
                 return replace(node, names=tuple({one.id: one for one in people}.values()))
             case syntax.Node():
                 return with_children(node, lambda one: change(one, columns=columns))

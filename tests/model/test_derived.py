@@ -48,6 +48,7 @@ NUMBERS = {
 }
 WORDS = {
     "t.group = cut(t.age, [0, 15, 30, 65, 100])": (("0 to 14", "15 to 29", "30 to 64", "65 to 100"), True),
+    "t.group = cut(t.age, [10 * i for i in 3..4])": (("0 to 29", "30 to 39", "40 to 100"), True),
     "t.group = cut(t.age, [15, 16, 99])": (("0 to 14", "15", "16 to 98", "99 to 100"), True),
     "t.class = cut(t.pay, [0, 20, 40.5])": (("0 to under 20", "20 to under 40.5", "40.5 to 100"), True),
     "t.grown = t.age >= 18": (("no", "yes"), True),
@@ -91,6 +92,7 @@ def test_weeks_are_those_of_iso_8601() -> None:
         ("t.group = cut(t.age, [30, 15])", "ascend"),
         ("t.group = cut(t.age, [200])", "tells values from 0 to 100 apart"),
         ("t.group = cut(t.age)", "takes a column and the numbers"),
+        ("t.group = cut(t.age, 30)", "a public vector"),
         ("t.old = t.age > 100", "the same for all values"),
         ("t.root = t.pay^0.5", "powers are whole numbers"),
         ("t.month = month(t.age)", "no days"),

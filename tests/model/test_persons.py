@@ -128,6 +128,7 @@ def test_questions_are_about_persons() -> None:
 def test_a_line_without_a_unit_is_about_one_person() -> None:
     found = Problem(spec(wrt="visits")).check()
     assert found.requirements[0].neighbours.describe() == "replacing one person"
+    assert Problem(spec(wrt="person")).check().requirements[0].wrt == found.requirements[0].wrt == ("visits",)
     several = Problem(spec(wrt="visits, replacing up to 2 persons")).check()
     assert several.requirements[0].neighbours.describe() == "replacing up to 2 persons"
 
