@@ -16,7 +16,9 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("keys", "missed"), "numeric"),
     **dict.fromkeys(("mismatch", "at_least", "total_variation", "angle", "disagreement", "cost"), "numeric"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
-    **dict.fromkeys(("mean", "variance", "regression", "least_squares", "consistent"), "moments"),
+    **dict.fromkeys(
+        ("mean", "variance", "covariance", "correlation", "regression", "least_squares", "consistent"), "moments"
+    ),
     **dict.fromkeys(("cut", "week", "month", "quarter", "year", "weekday", "persons", "any"), "columns"),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "manipulation"), "voting"),

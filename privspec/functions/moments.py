@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,11 @@ CELL_STEPS = 2.0**20
 """Steps of one in the cells of a consistent table."""
 MEAN_SHARE, SPREAD_SHARE = Fraction(4, 3), Fraction(1, 5)
 """Averages of the squares of 2 d and of (3 d^2 - 1) / 2 over means d that lie evenly in [-1, 1] (notes/sums.md)."""
+MEAN_SQUARE = Fraction(1, 3)
+"""Of numbers that lie evenly in [-1, 1]."""
 Names = Mapping[str, syntax.Expr]
+Scale: TypeAlias = tuple[Fraction, Fraction]
+"""The middle of a column's range, and half its width."""
 
 
 def _quotient(asked: Question, above: syntax.Expr, count: syntax.Expr) -> syntax.Expr:
@@ -50,8 +54,8 @@ def _quotient(asked: Question, above: syntax.Expr, count: syntax.Expr) -> syntax
     return syntax.Binary("/", above, syntax.Call("max", (count, number(1, span)), span=span), span=span)
 
 
-def _middle(asked: Question, column: str) -> tuple[Fraction, Fraction]:
-    """The middle of a column's range, and half its width."""
+def _middle(asked: Question, column: str) -> Scale:
+    """Raises: FunctionError for a column of one value, or of words."""
     low, high = asked.ends(column)
     if low == high:
         raise FunctionError(f"{column} has one value only", 0)
@@ -108,10 +112,84 @@ def _variance(asked: Question) -> Statistic:
     return Statistic(sums, value, _interval(asked, Fraction(0), half**2))
 
 
+def _two(asked: Question) -> tuple[tuple[str, str], tuple[Scale, Scale]]:
+    """Two different columns, and the middle of the range of each with half its width."""
+    if len(set(asked.columns)) != 2 or len(asked.columns) != 2:
+        name, table = asked.call.function, asked.table.id
+        hint = f"as in {name}({table}.age, {table}.pay)"
+        raise FunctionError(f"{name} is of two columns of numbers of one table", 0, help=hint)
+    left, right = asked.columns
+    return (left, right), (_middle(asked, left), _middle(asked, right))
+
+
+def _scaled(asked: Question, column: str, scale: Scale) -> syntax.Expr:
+    """The sum of a column, from -1 to 1 around the middle of its range."""
+    middle, half = scale
+    return asked.plus((1 / half, asked.sum_of(column)), (-middle / half, asked.sum_of()))
+
+
+def _products(asked: Question, columns: tuple[str, str], scales: tuple[Scale, Scale]) -> syntax.Expr:
+    """The sum of products of two columns, or of squares of one, each from -1 to 1 around the middle of its range."""
+    (left, right), ((a, h), (b, k)) = columns, scales
+    if asked.measured(left, right):
+        return asked.plus((1 / (h * k), asked.deviations((left, a), (right, b))))
+    terms: dict[tuple[str, ...], Fraction] = {}
+    for factor, names in ((Fraction(1), (left, right)), (-b, (left,)), (-a, (right,)), (a * b, ())):
+        terms[names] = terms.get(names, Fraction(0)) + factor / (h * k)
+    return asked.plus(*((factor, asked.sum_of(*names)) for names, factor in terms.items()))
+
+
+def _covariation(asked: Question, names: Names, above: str, left: str, right: str) -> syntax.Expr:
+    """The mean of products less the product of means."""
+    means = [_quotient(asked, names[one], names["count"]) for one in (left, right)]
+    span = asked.call.span
+    return syntax.Binary(
+        "-", _quotient(asked, names[above], names["count"]), syntax.Binary("*", *means, span=span), span=span
+    )
+
+
+def _covariance(asked: Question) -> Statistic:
+    (left, right), scales = _two(asked)
+    size = scales[0][1] * scales[1][1]
+
+    def value(names: Names) -> syntax.Expr:
+        inner = _covariation(asked, names, "products", left, right)
+        return syntax.Binary("*", number(size, asked.call.span), inner, span=asked.call.span)
+
+    sums = {"products": Sum(_products(asked, (left, right), scales), size**2, f"centred sum of {left} times {right}")}
+    for column, scale in zip((left, right), scales, strict=True):
+        sums[column] = Sum(_scaled(asked, column, scale), size**2 * MEAN_SQUARE, f"centred sum of {column}")
+    sums["count"] = Sum(asked.sum_of(), size**2 * MEAN_SQUARE**2)
+    return Statistic(sums, value, _interval(asked, -size, size))
+
+
+def _correlation(asked: Question) -> Statistic:
+    (left, right), scales = _two(asked)
+    squares, span = {left: f"squares of {left}", right: f"squares of {right}"}, asked.call.span
+
+    def value(names: Names) -> syntax.Expr:
+        # what one record adds at most: no spread of released numbers is smaller
+        least = _quotient(asked, number(1, span), names["count"])
+        spreads = [_covariation(asked, names, f"{one}*{one}", one, one) for one in (left, right)]
+        held = [syntax.Call("max", (spread, least), span=span) for spread in spreads]
+        root = syntax.Call("sqrt", (syntax.Binary("*", *held, span=span),), span=span)
+        return syntax.Binary("/", _covariation(asked, names, "products", left, right), root, span=span)
+
+    sums = {
+        "products": Sum(_products(asked, (left, right), scales), Fraction(9), f"centred sum of {left} times {right}")
+    }
+    for column, scale in zip((left, right), scales, strict=True):
+        own = _products(asked, (column, column), (scale, scale))
+        sums[f"{column}*{column}"] = Sum(own, Fraction(3, 4), f"centred sum of {squares[column]}")
+        sums[column] = Sum(_scaled(asked, column, scale), Fraction(4), f"centred sum of {column}")
+    sums["count"] = Sum(asked.sum_of(), Fraction(22, 15))
+    return Statistic(sums, value, _interval(asked, Fraction(-1), Fraction(1)))
+
+
 def _regression(asked: Question) -> Statistic:
     """Moments of the columns, each from -1 to 1 around the middle of its range."""
     about, *on = asked.columns
-    span, one = asked.call.span, Fraction(1)
+    span = asked.call.span
     if not on or len(on) > MOST or len(set(asked.columns)) <= len(on) or asked.groups > 1:
         message = f"regression is of one column on 1 to {MOST} others, without groups"
         raise FunctionError(message, 0, help="as in regression(people.pay, on = {age, hours})")
@@ -120,23 +198,16 @@ def _regression(asked: Question) -> Statistic:
     for column in on:
         middle, half = scales[column]
         if asked.measured(column, column):
-            spread[column] = Fraction(1, 3)  # of numbers that lie evenly in [-1, 1]
+            spread[column] = MEAN_SQUARE
             continue
         values = [(Fraction(v) - middle) / half for v in asked.domains[column].elements()]
         spread[column] = sum((v * v for v in values), Fraction(0)) / len(values)
 
     def deviations(column: str) -> syntax.Expr:
-        middle, half = scales[column]
-        return asked.plus((1 / half, asked.sum_of(column)), (-middle / half, asked.sum_of()))
+        return _scaled(asked, column, scales[column])
 
     def products(left: str, right: str) -> syntax.Expr:
-        (a, h), (b, k) = scales[left], scales[right]
-        if asked.measured(left, right):
-            return asked.plus((1 / (h * k), asked.deviations((left, a), (right, b))))
-        terms: dict[tuple[str, ...], Fraction] = {}
-        for factor, names in ((one, (left, right)), (-b, (left,)), (-a, (right,)), (a * b, ())):
-            terms[names] = terms.get(names, Fraction(0)) + factor / (h * k)
-        return asked.plus(*((factor, asked.sum_of(*names)) for names, factor in terms.items()))
+        return _products(asked, (left, right), (scales[left], scales[right]))
 
     height = scales[about][1]
     slope = {c: (height / scales[c][1]) ** 2 * (1 + scales[c][0] ** 2) / spread[c] ** 2 for c in on}
@@ -171,6 +242,8 @@ def _regression(asked: Question) -> Statistic:
 
 MEAN = FromSums(_mean, lambda call, n: _share(call, n))
 VARIANCE = FromSums(_variance)
+COVARIANCE = FromSums(_covariance)
+CORRELATION = FromSums(_correlation)
 REGRESSION = FromSums(_regression)
 
 
@@ -263,6 +336,8 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         symmetric=True,
         of_sums=VARIANCE,
     ),
+    Function("covariance(t.column, t.column, conditions)", _of_a_table, arity=(2, 2), of_sums=COVARIANCE),
+    Function("correlation(t.column, t.column, conditions)", _of_a_table, arity=(2, 2), of_sums=CORRELATION),
     Function(
         "regression(t.column, on = {columns}, conditions)",
         _of_a_table,

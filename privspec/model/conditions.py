@@ -23,7 +23,7 @@ from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.values import show
 
-WORKED_OUT = ("mean", "variance", "regression")
+WORKED_OUT = ("mean", "variance", "covariance", "correlation", "regression")
 """Functions of a column that are worked out from sums (`privspec.model.released`)."""
 OF_COLUMNS = {"sum": 0, "median": 0, "quantile": 1, "min": 0, "max": 0, "argmax": 0, "mode": 0} | dict.fromkeys(
     WORKED_OUT, 0

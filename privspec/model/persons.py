@@ -296,7 +296,6 @@ def _renamed(spec: syntax.Spec, first: Mapping[str, str], names: Mapping[str, st
 
     Raises: Failure PS0275 for a question about records that are gathered.
     """
-
     whose = {**names, **first}
 
     def change(node: Any, *, columns: bool = False) -> Any:

@@ -247,6 +247,8 @@ class _Statistics:
         for one in rest:
             if isinstance(one, syntax.Keyword) and one.name in extra:
                 named += _columns_of(one)
+            elif isinstance(one, syntax.Attribute) and one.base == first.base and function_of(call).arity == (2, 2):
+                named.append(one.name)
             elif isinstance(one, CONDITIONS):
                 conditions.append(one)
                 if isinstance(one, syntax.Keyword) and one.name == GROUPS:

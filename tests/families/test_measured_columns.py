@@ -204,7 +204,7 @@ def test_what_is_cut_is_as_good_as_two_words() -> None:
     assert plan.verify().ok
     for figure in ("value", "lower_bound"):
         assert plan.document["loss"][figure] == same.document["loss"][figure]
-    assert any("whether it is below 3 or is below 12" in line for line in words(elaborate(plan_model(asked))))
+    assert any("whether it is below 3 or below 12" in line for line in words(elaborate(plan_model(asked))))
 
 
 def plan_model(asked: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,28 @@ def test_without_noise_sums_give_the_statistics(cells: list[int]) -> None:
         wanted = np.linalg.lstsq(design, pay, rcond=None)[0]
         found = exact(model("regression(people.pay, on = {age})"), _without_sex(u))
         assert found == pytest.approx(wanted, abs=1e-6)
+    # squares of a measured column are a column of their own: here pay is at its ends, which add up to what it is
+    if records:
+        ages = np.array([a for a, *_ in records], dtype=np.float64)
+        found = exact(model("covariance(people.age, people.pay)"), _without_sex(u))
+        assert found == pytest.approx(float(np.mean(ages * pay) - ages.mean() * pay.mean()), abs=1e-6)
+
+
+WEIGHTS = st.lists(st.integers(0, 5), min_size=18, max_size=18)
+
+
+@given(WEIGHTS)
+def test_a_correlation_is_that_of_the_records(cells: list[int]) -> None:
+    table = "table(age in 18..23, years in 0..2)"
+    found = model("correlation(people.age, people.years)", table=table)
+    records = np.array([(a, y) for (a, y), n in zip(product(AGES, range(3)), cells, strict=True) for _ in range(n)])
+    if not len(records):
+        return
+    # spreads below that of one record count as it, of columns from -1 to 1
+    spreads = np.maximum(records.var(axis=0) / (2.5**2, 1), 1 / len(records))
+    both = np.cov(records.T, bias=True)[0, 1] / 2.5
+    wanted = np.clip(both / np.sqrt(spreads.prod()), -1, 1)
+    assert exact(found, np.array(cells, dtype=np.float64)) == pytest.approx(wanted, abs=1e-9)
 
 
 def _cells() -> list[tuple[int, str, int]]:
@@ -157,6 +180,9 @@ def test_the_mean_of_a_known_number_of_records_is_linear() -> None:
         ("E[ ||O - regression(people.pay)||^2 ]", "PS0206", "on 1 to"),
         ("E[ ||O - regression(people.pay, on = {age, age})||^2 ]", "PS0206", "on 1 to"),
         ("E[ ||O - regression(people.pay, on = {sex})||^2 ]", "PS0206", "words"),
+        ("E[ (O - correlation(people.pay))^2 ]", "PS0206", "two columns"),
+        ("E[ (O - correlation(people.pay, people.pay))^2 ]", "PS0206", "two columns"),
+        ("E[ (O - correlation(people.pay, people.sex))^2 ]", "PS0206", "words"),
         ("E[ (O - mean(people.pay))^2 ] + E[ (O - mean(people.age))^2 ]", "PS0501", "two things"),
         ("worst[ (O - mean(people.pay))^2 ]", "PS0501", "squared errors only"),
     ],
