@@ -22,7 +22,7 @@ from privspec.model.values import readable
 from privspec.stated import Line, Stated, parse_exact
 
 if TYPE_CHECKING:
-    from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, ExposureFact, FairnessFact
+    from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, ExposureFact
     from privspec.model.graph import Model
 
 
@@ -126,21 +126,6 @@ def exposure_words(item: ExposureFact) -> str:
     verb = "sees" if claim.observer == "anyone" else "see"
     bound = item.words or "no bound could be computed"
     return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {listing(claim.outputs)}; {bound}"
-
-
-def overridden_words(facts: Facts) -> str:
-    """Parameters with other values than in the text: "epsilon = 1 (the spec's text says epsilon = 0.5)"; or empty."""
-    return "; ".join(facts.overridden)
-
-
-def bare_words(item: ExposureFact) -> str:
-    """The outputs that are not protected, for a reader who knows the spec."""
-    return phrase("summary.words.bare", item, item.fact, names=bare_outputs(item))
-
-
-def fairness_words(item: FairnessFact) -> str:
-    """A fairness line and what is reached of it: "z is independent of sex, up to 0.05 · 0.0491 reached (line 18)"."""
-    return phrase("summary.words.fairness", item)
 
 
 def binding_words(item: BindingFact) -> str:
@@ -268,13 +253,17 @@ def computed_errors(found: Facts) -> str:
 
 
 def _claim_rows(found: Facts) -> Rows:
-    bare = dict.fromkeys(bare_words(item) for item in found.exposures if bare_outputs(item))
+    bare = dict.fromkeys(
+        phrase("summary.words.bare", item, item.fact, names=bare_outputs(item))
+        for item in found.exposures
+        if bare_outputs(item)
+    )
     none = "none: no line asks for privacy, and the outputs may reveal the inputs"
-    rows = [("As solved", words)] if (words := overridden_words(found)) else []
+    rows = [("As solved", "; ".join(found.overridden))] if found.overridden else []
     rows += [("Not protected", words) for words in bare]
     rows += [("No line covers", exposure_words(item)) for item in found.exposures]
     rows += [("Guarantee", words) for words in (list(map(claim_words, found.claims)) or [none])]
-    rows += [("Fairness", fairness_words(item)) for item in found.fairness]
+    rows += [("Fairness", phrase("summary.words.fairness", item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
         ("Assumed", f"{s.text.removesuffix('.')}{_where(s.because)}")

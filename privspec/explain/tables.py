@@ -406,7 +406,7 @@ def plane_maps(table: ProbabilityTable) -> Plot | None:
     if len(xs) * len(ys) > 2 * len(to) or max(len(xs), len(ys)) > drawing.MOST_CELLS:
         return None
     rows, maps = [], []
-    for place in spread_out(at, MOST_MAPS):
+    for place in spread_out(at):
         shares, name = table.shares[place], spoken(table.rows[place])
         best, mean = int(np.argmax(shares)), (rounded(float(value)).text for value in shares @ to)
         rows.append((name, spoken(table.columns[best]), rounded(float(shares[best])), f"({', '.join(mean)})"))
@@ -418,11 +418,11 @@ def plane_maps(table: ProbabilityTable) -> Plot | None:
     return plotted("plots.maps", lambda: drawing.map_chart(maps), rows, places=places, many=len(places))
 
 
-def spread_out(at: probabilities.Array, most: int) -> list[int]:
+def spread_out(at: probabilities.Array) -> list[int]:
     """A few points (n, d) that show the whole: one in the middle, then always the one farthest from those chosen."""
     chosen = [int(np.argmin(((at - at.mean(axis=0)) ** 2).sum(axis=1)))]
     apart = np.sqrt(((at[:, None, :] - at[None, :, :]) ** 2).sum(axis=2))
-    while len(chosen) < min(most, len(at)):
+    while len(chosen) < min(MOST_MAPS, len(at)):
         nearest = apart[:, chosen].min(axis=1)
         if nearest.max() <= 0:
             break

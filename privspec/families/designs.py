@@ -26,7 +26,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import HOMES, PlanUnderCheck, rules_of
 from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.designs import Alternative, Design, floor_of, gap_of
+from privspec.kernel.designs import Design, floor_of, gap_of
 from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
@@ -205,7 +205,9 @@ class Designs:
                 infeasible += _conflicts(design.at(values))
                 continue
             found = self._solved(design.at(values), stated.paid, settings)
-            least = None if isinstance(found, Solved) else _floor(stated)
+            least = (
+                None if isinstance(found, Solved) else floor_of(JsonNode(write(stated.problem), "problem"), stated.paid)
+            )
             if isinstance(found, Infeasible):
                 infeasible.append(found)
                 outcomes.append(Unsolved(found.reason, infeasible=True, least=least))
@@ -261,10 +263,6 @@ def _conflicts(model: Model) -> list[Infeasible]:
     except SpecError:
         return []
     return [found] if isinstance(found, Infeasible) else []
-
-
-def _floor(stated: Alternative) -> Fraction | None:
-    return floor_of(JsonNode(write(stated.problem), "problem"), stated.paid)
 
 
 def _why(error: Exception) -> str:

@@ -37,18 +37,6 @@ def persons_in(spec: syntax.Spec) -> Iterator[tuple[syntax.Relation, str, syntax
                 yield line, name, call
 
 
-def with_names(spec: syntax.Spec) -> syntax.Spec:
-    """The spec with a declaration of each table of persons that has none."""
-    declared = {one.target.name for one in spec.variables}
-    kind = syntax.VariableKind.INTERMEDIATE
-    more = [
-        syntax.Variable(kind, syntax.Ref(name, span=line.left.span), span=line.left.span)
-        for line, name, _ in persons_in(spec)
-        if name not in declared
-    ]
-    return replace(spec, variables=(*spec.variables, *more)) if more else spec
-
-
 def with_persons(spec: syntax.Spec, report: Report) -> syntax.Spec:
     """The spec with tables of persons, and columns that are looked up, as settings of tables."""
     found = report.told(lambda: _Tables.of(_merged(spec)).rewritten())

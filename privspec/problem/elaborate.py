@@ -98,7 +98,7 @@ def elaborate(model: Model) -> Problem:
             format=FORMAT,
             elaborator=ELABORATOR,
             name=model.name,
-            trust=trust_of(model),
+            trust=Trust(model.trust.name, model.trust.colluding),
             data=tuple(data_of(model, node) for node in model.inputs),
             public=tuple(public_values(model)),
             # while choices are open, each alternative has lines of its own
@@ -202,11 +202,6 @@ def block_of(model: Model) -> Any:
         text = f"what this spec asks for {reason}"
         raise SpecError.at(model.source, model.spec.span, "PS0501", text) from reason
     return found
-
-
-def trust_of(model: Model) -> Trust:
-    """Who is trusted."""
-    return Trust(model.trust.name, model.trust.colluding)
 
 
 def data_of(model: Model, node: GraphNode) -> Data:

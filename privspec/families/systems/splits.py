@@ -148,7 +148,7 @@ class Split:
     @property
     def spent(self) -> list[Spent]:
         """As the kernel composes them."""
-        return _spent(self.kinds, self.amounts)
+        return [(kind, {kind.figure: a}) for kind, a in zip(self.kinds, self.amounts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -260,10 +260,6 @@ class Lines:
         if not self.allow(kinds, [Fraction(i == part) / 10**6 for i in range(count)]):
             return None
         return self.scaled(kinds, direction)[part]
-
-
-def _spent(kinds: Sequence[Measure], amounts: Sequence[Fraction]) -> list[Spent]:
-    return [(kind, {kind.figure: a}) for kind, a in zip(kinds, amounts, strict=True)]
 
 
 def _down(direction: Sequence[float], scale: float) -> tuple[Fraction, ...]:

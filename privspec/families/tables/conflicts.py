@@ -504,7 +504,11 @@ class _Search:
             if why is None or change.name != "epsilon":
                 found = list(self._tried(change))
                 yield from found
-                if change.name == "epsilon" and not found and not self._possible_at_most(change):
+                if (
+                    change.name == "epsilon"
+                    and not found
+                    and not self.trials.possible(change.apply(self.problem, change.value(change.most)))
+                ):
                     why, hopeless = "", f"no epsilon up to {show(changes.LARGEST_EPSILON)} is enough"
         if why is not None:
             yield Relaxation(hopeless, line.number, None, works=False)
@@ -513,9 +517,6 @@ class _Search:
         """Whether a delta can be tried: it takes a slack for each pair of inputs and each output."""
         program = self.trials.constraints(self.problem)
         return program is not None and program.shape[0] * program.cost.size <= MOST_SLACKS
-
-    def _possible_at_most(self, change: changes.Figure) -> bool:
-        return self.trials.possible(change.apply(self.problem, change.value(change.most)))
 
     def _no_support(self, line: changes.PrivacyLine) -> str | None:
         lowered = to_program(TableSystem(self.problem))

@@ -400,18 +400,15 @@ def binding_prices(decision: SolvedTable, notes: list[str] | None = None) -> lis
         return []
     lines = lines_of(decision.model, decision.system.problem)[::-1]
     asked = [q for line in lines if _may_bind(decision, line) for q in _questions(decision, line)]
-    answers = _solved_again(decision, asked, notes) if _work(decision) <= RESOLVED else _first_order(decision, asked)
+    # what solving it once more takes
+    again = work(to_program(decision.system).program) * max(int(decision.solver()["iterations"]), 1)
+    answers = _solved_again(decision, asked, notes) if again <= RESOLVED else _first_order(decision, asked)
     return [
         {"line": question.line.number, "text": question.line.text, "change": question.change, "loss_change": change}
         | how
         for question, change, how in answers
         if abs(change) > SLACK_SHARE
     ]
-
-
-def _work(decision: SolvedTable) -> int:
-    """What solving it once more takes."""
-    return work(to_program(decision.system).program) * max(int(decision.solver()["iterations"]), 1)
 
 
 def _questions(decision: SolvedTable, line: Line) -> Iterator[_Question]:
