@@ -37,8 +37,7 @@ fairness: O is independent of r, up to 0.05
 options:
   noise family table, gaussian
 """
-EXPECTED = {
-    5: "with r",
+EXPECTED = {  # r is in no answer: the line of fairness says what cannot be
     6: "a value for c",
     10: "outputs that stay within a domain (z in 1..3)",
     14: "with a function that it cannot see into",
