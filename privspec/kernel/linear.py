@@ -147,6 +147,8 @@ class LinearRules(LinearPrivacy, PriceableRules):
         if executed.shift is not None:
             raise items.wrong("are about answers that are right on average")
         made = [prove(frame, executed, one) for one in items.items()]
+        if not made:
+            return made, ("mechanisms of any kind",)
         if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
             raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
         return made, made[0].among

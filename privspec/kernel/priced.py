@@ -53,8 +53,12 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
         shares = [(word, own) for word, own in one.measure.amounts if isinstance(own, Share)]
         if any(word not in RISING or own.inverse or not own.scale for word, own in shares):
             raise Refused(f"line {one.line} has an amount that does not grow with {name}")
-        amounts = tuple(one.measure.figures(chosen).items())
-        lines.append(replace(one, measure=replace(one.measure, amounts=amounts)))
+        amounts, measure = one.measure.figures(chosen), one.measure
+        plain = measure.of.without_delta
+        if shares and plain is not None and not amounts["delta"]:
+            del amounts["delta"]
+            measure = replace(measure, name=plain.name, amounts=tuple(amounts.items()))
+        lines.append(replace(one, measure=replace(measure, amounts=tuple(amounts.items()))))
     return replace(frame, obligations=tuple(lines))
 
 

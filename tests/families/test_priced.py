@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
+from privspec.families.gaussian import priced
 from privspec.kernel.gaussian import mu_down
 from privspec.plan import Plan
 from tests.plans import Document, resign, solved_text
@@ -375,3 +376,34 @@ privacy: m is epsilon-DP wrt x, replacing one entry
     assert float(picked(plan.document)) == pytest.approx(1.85998, abs=1e-4)
     assert plan.document["accuracy"][0]["value"] <= 0.5 * (1 + 1e-6)
     assert plan.verify().ok
+
+
+ONE_SUM = """\
+variables:
+  input x in [0, 1]^5
+  choose delta in RANGE
+  output O
+loss: delta
+accuracy: E[ (O - sum(x))^2 ] <= LIMIT
+privacy: O is (1, delta)-DP wrt x, replacing one entry
+"""
+
+
+def test_no_delta_is_spent_where_pure_epsilon_will_do() -> None:
+    plan = solved_text(ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "3"))
+    assert picked(plan) == 0
+    assert plan["loss"]["lower_bound"] == 0
+    assert plan["guarantees"][0]["measure"] == "epsilon-DP"
+    gaussian = solved_text(ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "3") + "options: noise family gaussian\n")
+    forged = copy.deepcopy(gaussian)
+    forged["mechanism"]["scalars"]["delta"] = "0"
+    del forged["guarantees"][0]["delta"]
+    forged["guarantees"][0]["measure"] = "epsilon-DP"
+    assert not Plan(resign(forged)).verify().ok
+
+
+def test_laws_in_steps_need_less_delta_than_gaussian_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laplace noise has a variance of 2, steps of 1.918 at a delta of 0; a Gaussian of 1.85 needs a delta of .045."""
+    monkeypatch.setattr(priced, "NEAR_DELTA", Fraction(1, 2))
+    plan = Problem(ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "1.85")).solve()
+    assert 1e-6 < Fraction(plan.document["mechanism"]["scalars"]["delta"]) < 5e-3

@@ -34,6 +34,7 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.linear import LinearRules
+from privspec.kernel.measures import DELTA
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.priced import least
 from privspec.kernel.worth.traces import TraceBound, prove
@@ -56,12 +57,16 @@ DIGITS = 12
 """Decimal digits of an amount that is picked, rounded up."""
 MET = 8e-10
 """Share by which an error may pass its limit: below what the kernel spares a line (1e-9)."""
+SLACK = 1e-3
+"""Share of its limit by which noise of another law than the one sought has to stay below it to be sought itself."""
 TIGHT = 1e-7
 """Share of its limit by which the nearest error may stay below it."""
 ROUNDS = 40
 """Amounts that are tried at most."""
 LEAST_KNOWN, LEAST_TRIED = Fraction(1, 10**6), Fraction(1, 10**9)
 """Relative width at which halving ends, and the least amount that it tries."""
+NEAR_DELTA = Fraction(1, 1000)
+"""The width for a delta, at each of which laws in steps are searched."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -182,6 +187,8 @@ def _least(search: Search) -> Picked | Infeasible:
 
     Raises: SolveError PS0610 where rounds run out.
     """
+    if not search.found.low and search.found.node.name == DELTA.name and (found := _without_delta(search)) is not None:
+        return found
     value, room, before = reference(search.model), MET / 4, None
     short_of, enough = Fraction(0), search.end
     for _ in range(ROUNDS):
@@ -212,41 +219,64 @@ def _least_known(search: Search) -> Picked | Infeasible:
 
     Raises: SolveError PS0612 where none does at the end of the range.
     """
-    system = replace(ratios(search.system), limits=search.system.limits, normal=False)
-
-    def choice(value: Fraction, *, alternatives: bool = False) -> tuple[Problem, Choice | Infeasible]:
-        settings = replace(search.settings, alternatives=alternatives, progress=None)
-        problem = search.problem(value, system, settings)
-        return problem, choose(problem)
-
-    def enough(value: Fraction) -> bool:
-        try:
-            return not isinstance(choice(value)[1], Infeasible)
-        except SolveError:
-            return False
-
     low, value = search.found.low, max(reference(search.model), search.found.low)
-    while not enough(value):
+    while not _enough(search, value):
         if value >= search.end:
             search.check_end()
-            _, found = choice(value)  # or says why there is none
+            _, found = _known(search, value)  # or says why there is none
             assert isinstance(found, Infeasible)
             return search.out_of_range(found, value, None)
         low, value = value, min(2 * value, search.end)
-    if low > 0 and enough(low):
+    return _halved(search, low, value)
+
+
+def _halved(search: Search, low: Fraction, value: Fraction) -> Picked:
+    """The least amount of a range, whose end is enough, at which noise that is known meets the lines."""
+    if low > 0 and _enough(search, low):
         value = low
-    while value > low * (1 + LEAST_KNOWN) and value > LEAST_TRIED:
+    near = LEAST_KNOWN if search.found.node.name != DELTA.name else NEAR_DELTA
+    while value > low * (1 + near) and value > LEAST_TRIED:
         middle = search.between(low, value)
-        low, value = (low, middle) if enough(middle) else (middle, value)
-    problem, chosen = choice(value, alternatives=search.settings.alternatives)
+        low, value = (low, middle) if _enough(search, middle) else (middle, value)
+    problem, chosen = _known(search, value, alternatives=search.settings.alternatives)
     assert not isinstance(chosen, Infeasible)
     return Picked(search, value, problem, chosen, perf_counter() - search.started)
+
+
+def _known(search: Search, value: Fraction, *, alternatives: bool = False) -> tuple[Problem, Choice | Infeasible]:
+    """Noise that is known to meet the lines at an amount, with the problem there."""
+    system = replace(ratios(search.system), limits=search.system.limits, normal=False)
+    settings = replace(search.settings, alternatives=alternatives, progress=None)
+    problem = search.problem(value, system, settings)
+    return problem, choose(problem)
+
+
+def _enough(search: Search, value: Fraction) -> bool:
+    """Whether noise is known that meets the lines at an amount."""
+    try:
+        return not isinstance(_known(search, value, alternatives=search.found.node.name == DELTA.name)[1], Infeasible)
+    except SolveError:
+        return False
+
+
+def _without_delta(search: Search) -> Picked | None:
+    """Noise of pure epsilon where it meets the lines: no delta is less than 0, which a Gaussian release never reaches."""
+    try:
+        problem, chosen = _known(search, Fraction(0), alternatives=search.settings.alternatives)
+    except SolveError:
+        return None
+    if isinstance(chosen, Infeasible):
+        return None
+    return Picked(search, Fraction(0), problem, chosen, perf_counter() - search.started)
 
 
 def _decided(search: Search, value: Fraction) -> Picked | Infeasible:
     tried = search.nearest(value, alternatives=search.settings.alternatives)
     if isinstance(tried, Infeasible):
         return tried
+    if tried.ratio < 1 - SLACK and search.found.node.name == DELTA.name:
+        # noise of another law than the one that was sought has less error: less delta is enough for it
+        return _halved(search, search.found.low, value)
     return Picked(search, value, tried.problem, tried.choice, perf_counter() - search.started)
 
 
@@ -369,14 +399,16 @@ class Picked:
     def _bound(self, frame: Frame, release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
         """The witness that nothing costs less, what it proves, and the words for the mechanisms that it is about."""
         mechanism = self.choice.chosen.mechanism
-        if mechanism is None or mechanism.dual is None:
-            return None
         asked: Any = frame.blocks[0]
-        proof = self._proof(mechanism, mechanism.dual)
+        witness: dict[str, Any] = {"proofs": [], "cells": [{"upto": None, "proof": None, "mu": []}]}
         try:
-            shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))
-            cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
-            witness = {"proofs": [proof], "cells": cells}
+            if self.value > self.search.found.low or self.search.found.rest is not None:
+                if mechanism is None or mechanism.dual is None:
+                    return None
+                proof = self._proof(mechanism, mechanism.dual)
+                shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))
+                cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
+                witness = {"proofs": [proof], "cells": cells}
             derived, words = least(frame, asked, LinearRules(), release, JsonNode(witness, "claims.bound"))
         except Refused:
             return None

@@ -25,6 +25,7 @@ from privspec.families.tables.family import executed_of, fairness_of, guarantee_
 from privspec.families.tables.system import TableSystem, table_of, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.measures import DELTA
 from privspec.kernel.priced import Priced, least
 from privspec.kernel.tables import Tables, among, least_of_any
 from privspec.kernel.writing import write
@@ -100,7 +101,7 @@ def priced(model: Model, settings: Settings) -> Decided | Infeasible:
     if enough is None:
         return _out_of_range(search, search.end)
     short_of = search.found.low
-    if short_of > 0 and _meets(search, short_of) is not None:
+    if (short_of > 0 or found.node.name == DELTA.name) and _meets(search, short_of) is not None:
         return _decided(search, short_of)
     value = enough
     for _ in range(ROUNDS):
