@@ -390,11 +390,12 @@ privacy: O is (1, delta)-DP wrt x, replacing one entry
 
 
 def test_no_delta_is_spent_where_pure_epsilon_will_do() -> None:
-    plan = solved_text(ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "3"))
+    text = ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "3")
+    plan = solved_text(text)
     assert picked(plan) == 0
     assert plan["loss"]["lower_bound"] == 0
     assert plan["guarantees"][0]["measure"] == "epsilon-DP"
-    gaussian = solved_text(ONE_SUM.replace("RANGE", "[0, 1]").replace("LIMIT", "3") + "options: noise family gaussian\n")
+    gaussian = solved_text(text + "options: noise family gaussian\n")
     forged = copy.deepcopy(gaussian)
     forged["mechanism"]["scalars"]["delta"] = "0"
     del forged["guarantees"][0]["delta"]

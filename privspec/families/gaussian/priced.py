@@ -260,7 +260,7 @@ def _enough(search: Search, value: Fraction) -> bool:
 
 
 def _without_delta(search: Search) -> Picked | None:
-    """Noise of pure epsilon where it meets the lines: no delta is less than 0, which a Gaussian release never reaches."""
+    """Noise of pure epsilon where it meets the lines: no delta is below 0, which no Gaussian release reaches."""
     try:
         problem, chosen = _known(search, Fraction(0), alternatives=search.settings.alternatives)
     except SolveError:
