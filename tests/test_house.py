@@ -25,9 +25,9 @@ TOKENS = {
     "functions": 15_604,
     "kernel": 148_014,
     "language": 28_854,
-    "model": 125_270,
+    "model": 126_122,
     "noise": 8_964,
-    "problem": 81_316,
+    "problem": 81_377,
     "solvers": 79_469,
     "top": 25_797,
 }

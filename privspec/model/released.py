@@ -16,6 +16,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
 from privspec.language.walk import (
+    children,
     every,
     items_of,
     names_used,
@@ -30,7 +31,7 @@ from privspec.language.walk import (
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
-from privspec.model.library import FunctionError, Question, function_of, library, number
+from privspec.model.library import FunctionError, Question, Statistic, function_of, library, number
 from privspec.model.reports import Failure, Report
 
 
@@ -39,7 +40,7 @@ def with_released(
 ) -> tuple[syntax.Spec, dict[str, Mapping[str, tuple[str, ...]]]]:
     """The spec with what is released in place of what is asked for, and labels of outputs; what is wrong is told."""
     labels: dict[str, Mapping[str, tuple[str, ...]]] = {}
-    if any(_of_columns(node) for node in walk(spec)):
+    if any(_of_columns(node) or _share_of(node) for node in walk(spec)):
         tables = declared_tables(spec, environment)
         statistics = _Statistics(spec, tables, labels)
         spec = report.told(statistics.rewritten) or statistics.counted()
@@ -53,6 +54,38 @@ def _of_columns(call: syntax.Node) -> str | None:
             return None if function_of(call).of_sums is None else table
         case _:
             return None
+
+
+def _share_of(node: syntax.Node) -> tuple[str, tuple[syntax.Argument, ...], tuple[syntax.Argument, ...]] | None:
+    """Of records that meet some conditions, what share meets more: the table, these conditions, the others.
+
+    As in `count(people, works = yes, sex = F) / count(people, sex = F)`.
+    """
+    match node:
+        case syntax.Binary(
+            op="/",
+            left=syntax.Call(function="count", arguments=(syntax.Name(id=table), *above)),
+            right=syntax.Call(function="count", arguments=(syntax.Name(id=same), *below)),
+        ) if table == same:
+            more = tuple(one for one in above if one not in below)
+            grouped = any(isinstance(one, syntax.Keyword) and one.name == GROUPS for one in (*above, *below))
+            if more and len(more) + len(below) == len(above) and not grouped:
+                return table, tuple(below), more
+    return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Share(Question):
+    """The share of records that meet `more` conditions: the mean of a number that is 1 for these, and else 0."""
+
+    more: tuple[syntax.Argument, ...] = ()
+
+    def sum_of(self, *columns: str) -> syntax.Expr:
+        met = (*self.conditions, *self.more) if columns else self.conditions
+        return syntax.Call("count", (self.table, *met), span=self.call.span)
+
+    def ends(self, column: str) -> tuple[Fraction, Fraction]:
+        return Fraction(0), Fraction(1)
 
 
 @dataclass(eq=False)
@@ -73,9 +106,8 @@ class _Statistics:
         """
         spec = self._linear(self._inlined())
         for line in (*spec.accuracy, *spec.background, *spec.options):
-            for node in every(line, syntax.Call):
-                if self._about(node):
-                    raise self._beside_loss(node)
+            for node in self._asked(line):
+                raise self._beside_loss(node)
         if spec.loss is None:
             return spec
         loss = self._changed(spec.loss)
@@ -91,8 +123,11 @@ class _Statistics:
         variables = [new for one in spec.variables for new in self.added.get(one.target.name, [one])]
         return replace(spec, variables=tuple(variables), loss=loss)  # type: ignore[arg-type]
 
-    def _beside_loss(self, node: syntax.Call) -> Failure:
+    def _beside_loss(self, node: syntax.Call | syntax.Binary) -> Failure:
         """A statistic where only linear answers stand."""
+        if not isinstance(node, syntax.Call):
+            text = "how far off a share is depends on how many records it is of, which is secret: it stands in the loss"
+            return Failure("PS0501", node.span, text, help="ask for the accuracy of the two counts")
         how, records = function_of(node).of_sums, self.tables[self._about(node) or ""].records
         text = f"solve computes the {node.function} of a column in the loss alone"
         hint = "write E[ (m - ...)^2 ] there, with m an output"
@@ -117,7 +152,8 @@ class _Statistics:
 
     def _about(self, node: syntax.Node) -> str | None:
         """The table that a statistic is about."""
-        table = _of_columns(node)
+        table, share = _of_columns(node), _share_of(node)
+        table = table if share is None else share[0]
         return table if table in self.tables else None
 
     def _inlined(self) -> syntax.Spec:
@@ -157,7 +193,11 @@ class _Statistics:
         }
 
         def change(node: syntax.Node) -> syntax.Node:
-            table = self._about(node)
+            table, share = self._about(node), _share_of(node)
+            if table is not None and table not in moving and share is not None and not share[1]:
+                records = self.tables[table].records
+                if records and isinstance(node, syntax.Binary):
+                    return replace(node, right=number(records, node.right.span))
             if table is not None and table not in moving and isinstance(node, syntax.Call):
                 how, records = function_of(node).of_sums, self.tables[table].records
                 if records and len(node.arguments) == 1 and how is not None and how.linear_in is not None:
@@ -171,70 +211,90 @@ class _Statistics:
         """An average of a squared error of a statistic as one of squared errors of sums; others as they are."""
         if not isinstance(node, syntax.Over):
             return with_children(node, self._changed)
-        calls = [call for call in every(node, syntax.Call) if self._about(call)]
-        if not calls:
+        asked = list(self._asked(node))
+        if not asked:
             self.beside.append(node)
             return node
-        match _squared(node):
-            case syntax.Binary(op="-", left=left, right=right):
-                for mine, other in ((left, right), (right, left)):
-                    if isinstance(mine, syntax.Name) and other is calls[0] and isinstance(other, syntax.Call):
-                        return self._of(mine, other, node)
-        call = calls[0]
-        if _squared(node) is not None:
-            text = f"solve compares a {call.function} with an output of its own, and this is about more"
-            hint = (
-                f"write E[ (m - {call.function}(...))^2 ] for each, and what follows from them as `output gap = m - w`"
-            )
+        squared, name = _squared(node), getattr(asked[0], "function", "share")
+        if squared is not None:
+            terms = list(summands(squared))
+            outputs = [(sign, term) for sign, term in terms if isinstance(term, syntax.Name)]
+            others = [(sign, term) for sign, term in terms if term in asked]
+            if len(outputs) == 1 and len(terms) == 1 + len(others):
+                ((own, output),) = outputs
+                return self._of(output, [(Fraction(-own * sign), term) for sign, term in others], node)
+            text = f"solve compares a {name} with an output of its own, and this is about more"
+            hint = f"write E[ (m - {name}(...))^2 ] for each, and what follows from them as `output gap = m - w`"
             raise Failure("PS0501", node.span, text, help=f"{hint}: it costs no privacy")
-        hint = f"compare in squares: E[ (m - {call.function}(...))^2 ], with || || in place of ( ) for several numbers"
-        raise Failure("PS0501", node.span, f"solve computes the {call.function} in squared errors only", help=hint)
+        hint = f"compare in squares: E[ (m - {name}(...))^2 ], with || || in place of ( ) for several numbers"
+        raise Failure("PS0501", node.span, f"solve computes the {name} in squared errors only", help=hint)
 
-    def _of(self, output: syntax.Name, call: syntax.Call, over: syntax.Over) -> syntax.Expr:
-        question = self._question(call)
+    def _asked(self, node: syntax.Node) -> Iterator[syntax.Call | syntax.Binary]:
+        """The statistics in an expression, left to right."""
+        if self._about(node) is not None:
+            assert isinstance(node, syntax.Call | syntax.Binary)
+            yield node
+        else:
+            for child in children(node):
+                yield from self._asked(child)
+
+    def _of(self, output: syntax.Name, asked: list[tuple[Fraction, syntax.Expr]], over: syntax.Over) -> syntax.Expr:
+        """The squared errors of the sums that an output, a sum of multiples of statistics, is computed from."""
         declared = next((one for one in self.spec.variables if one.target.name == output.id), None)
         if declared is None or declared.kind is not syntax.VariableKind.OUTPUT or declared.value is not None:
+            what = getattr(asked[0][1], "function", "share")
             hint = f"write output {output.id}, without a value"
-            raise Failure("PS0501", output.span, f"a {call.function} is compared with an output of its own", help=hint)
+            raise Failure("PS0501", output.span, f"a {what} is compared with an output of its own", help=hint)
         if output.id in self.added:
             raise Failure("PS0501", over.span, f"{output.id} stands for two things", help="give each an output")
+        errors, released, value, domain = list[syntax.Expr](), list[syntax.Variable](), None, None
+        for place, (factor, node) in enumerate(asked, 1):
+            found, question = self._found(node)
+            last = "" if len(asked) == 1 else str(place)
+            names = {own: syntax.Name(f"{output.id}.{own}{last}", span=node.span) for own in found.sums}
+            if found.labels:
+                self.labels[output.id] = found.labels
+            size = Fraction(1) if question.records is None else Fraction(question.records, question.groups) ** 2
+            for own, one in found.sums.items():
+                apart = syntax.Binary("-", names[own], one.stands_for, span=over.span)
+                inner = syntax.Binary("^", syntax.Norm(apart, span=over.span), number(2, over.span), span=over.span)
+                average = syntax.Over("E", inner, span=over.span)
+                errors.append(_times(one.cost * factor**2 / size, average))
+                label = f"{output.id.replace('_', ' ')}{last and f' ({place})'}, {one.called}" if one.called else None
+                target = replace(declared.target, name=names[own].id)
+                released.append(syntax.Variable(declared.kind, target, label=label, span=declared.span))
+            mine = _times(abs(factor), found.value(names))
+            value = mine if value is None else syntax.Binary("+" if factor > 0 else "-", value, mine, span=over.span)
+            if value is mine and factor < 0:
+                value = syntax.Negate(mine, span=over.span)
+            domain = found.domain if len(asked) == 1 and factor == 1 else None
+        total = errors[0]
+        for term in errors[1:]:
+            total = syntax.Binary("+", total, term, span=over.span)
+        own_domain = declared.domain if declared.domain is not None else domain
+        self.added[output.id] = [*released, replace(declared, domain=own_domain, value=value)]
+        return total
+
+    def _found(self, node: syntax.Expr) -> tuple[Statistic, Question]:
+        """How a statistic is worked out from sums."""
+        share, call = _share_of(node), node
+        if share is not None and isinstance(node, syntax.Binary) and isinstance(node.left, syntax.Call):
+            table, conditions, more = share
+            call = syntax.Call("mean", node.left.arguments, span=node.span)
+            name = syntax.Name(table, span=node.left.span)
+            domains, records = dict(self.tables[table].attributes), self.tables[table].records
+            question: Question = _Share(call, name, domains, ("share",), conditions, 1, records, more)
+        else:
+            assert isinstance(call, syntax.Call)
+            question = self._question(call)
         how = function_of(call).of_sums
         assert how is not None
-        try:
-            found = how.of(question)
-        except FunctionError as error:
-            raise Failure(error.code, call.span, error.message, help=error.help) from error
-        names = {suffix: syntax.Name(f"{output.id}.{suffix}", span=call.span) for suffix in found.sums}
-        if found.labels:
-            self.labels[output.id] = found.labels
         if question.records is None:
             self.without_number.append(call)
-        size = Fraction(1) if question.records is None else Fraction(question.records, question.groups) ** 2
-        terms: list[syntax.Expr] = []
-        for suffix, one in found.sums.items():
-            apart = syntax.Binary("-", names[suffix], one.stands_for, span=over.span)
-            inner = syntax.Binary("^", syntax.Norm(apart, span=over.span), number(2, over.span), span=over.span)
-            average = syntax.Over("E", inner, span=over.span)
-            weight = one.cost / size
-            terms.append(
-                average if weight == 1 else syntax.Binary("*", number(weight, over.span), average, span=over.span)
-            )
-        total = terms[0]
-        for term in terms[1:]:
-            total = syntax.Binary("+", total, term, span=over.span)
-        released = [
-            syntax.Variable(
-                declared.kind,
-                replace(declared.target, name=names[suffix].id),
-                label=f"{output.id.replace('_', ' ')}, {one.called}" if one.called else None,
-                span=declared.span,
-            )
-            for suffix, one in found.sums.items()
-        ]
-        value = found.value(names)
-        domain = declared.domain if declared.domain is not None else found.domain
-        self.added[output.id] = [*released, replace(declared, domain=domain, value=value)]
-        return total
+        try:
+            return how.of(question), question
+        except FunctionError as error:
+            raise Failure(error.code, call.span, error.message, help=error.help) from error
 
     def _question(self, call: syntax.Call) -> Question:
         first, *rest = call.arguments
@@ -275,6 +335,10 @@ def _columns_of(setting: syntax.Keyword) -> Iterator[str]:
         if name is None:
             raise Failure("PS0206", item.span, "columns are named here", help="as in {age, sex}")
         yield name
+
+
+def _times(factor: Fraction, expr: syntax.Expr) -> syntax.Expr:
+    return expr if factor == 1 else syntax.Binary("*", number(factor, expr.span), expr, span=expr.span)
 
 
 def _squared(over: syntax.Over) -> syntax.Expr | None:

@@ -97,6 +97,9 @@ class Conditions:
         found = self.affine(relation.left).plus(self.affine(relation.right), -1)
         if relation.op in (">=", "≥"):
             found = found.times(-self._ones())
+        if found.table is not None and found.scalars and len(set(found.constant.tolist())) == 1:
+            # each row of the table sums to one: a known mean of the background is a shift of what is drawn
+            found = Affine(found.constant * 0, found.scalars, found.table + found.constant[:, None])
         scalars = tuple(Scaled(name, numbers(v)) for name, v in sorted(found.scalars.items()) if np.any(v))
         table = None if found.table is None else numbers(found.table)
         return Condition(
@@ -416,8 +419,10 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
     for line, constraint in zip(lines, model.constraints, strict=True):
         found = line.moment(alpha.name)
         if found is None:
+            name = alpha.name
             message = (
-                "where the loss depends on alpha, conditions read E[g(z) | x] = alpha * t(x) + (1 - alpha) * E[h(B)]"
+                f"where the loss depends on {name}, conditions read "
+                f"E[g(z) | x] = {name} * t(x) + (1 - {name}) * E[h(B)], or a number in place of E[h(B)]"
             )
             raise Failure("PS0502", constraint.relation.span, message)
         moments.append(found)

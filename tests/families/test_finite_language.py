@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from itertools import combinations, product
-from math import exp
+from math import exp, tanh
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,17 @@ def test_values_of_the_paper(epsilon: str, alpha: str, outputs: str, measure: st
     for assumption in said:
         assert assumption["status"] == "proved"
         assert "Over sets of outputs" in assumption["text"]
+
+
+def test_a_number_in_place_of_the_mean_of_the_background() -> None:
+    """One bit of an even law on five values: at the share tanh(epsilon / 2), 1 / 4 over its square, less Var x."""
+    plan = solved(
+        "variables:\n  input x in grid(0, 1, 0.25)\n  output z in {0, 1}\n  choose share in (0, 1]\n"
+        "  intermediate guess\nbackground:\n  x ~ uniform\n  E[z | x] = share * x + (1 - share) / 2\n"
+        "  guess = (z - (1 - share) / 2) / share\nloss: E[ (guess - x)^2 ]\nprivacy: z is 2-LDP wrt x\n"
+    )
+    assert plan["loss"]["value"] == pytest.approx(0.25 / tanh(1) ** 2 - 0.125, rel=1e-6)
+    assert plan["status"] == "optimal"
 
 
 def test_every_single_output_meets_the_condition() -> None:

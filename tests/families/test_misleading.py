@@ -75,13 +75,6 @@ privacy: m is 1-DP wrt people, adding or removing one record
 """
 
 
-GAP = """\
-variables:
-  input people in table(sex in {F, M}, pay in [0, 100])^1000
-  output gap
-loss: E[ (gap - (mean(people.pay, sex = M) - mean(people.pay, sex = F)))^2 ]
-privacy: gap is 1-DP wrt people, replacing one record
-"""
 BITS = """\
 parties: voter in 1..60
 variables:
@@ -112,19 +105,6 @@ fairness: w is independent of sex, up to 0.1
 @pytest.mark.parametrize(
     ("text", "files", "said", "hint", "change"),
     [
-        pytest.param(
-            GAP,
-            {},
-            "a mean with an output of its own",
-            "`output gap = m - w`",
-            [
-                ("  output gap\n", "  output m\n  output w\n  output gap = m - w\n"),
-                ("E[ (gap - (mean(people.pay, sex = M) -", "E[ (m - mean(people.pay, sex = M))^2 ] + E[ (w -"),
-                ("sex = F)))^2 ]", "sex = F))^2 ]"),
-                ("gap is 1-DP", "(m, w) is 1-DP"),
-            ],
-            id="a gap of means",
-        ),
         pytest.param(
             BITS,
             {},

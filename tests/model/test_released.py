@@ -279,3 +279,44 @@ def test_a_sum_over_the_count_of_the_same_records_lies_in_the_range_of_the_colum
     )
     (one,) = Problem(text).check().computed
     assert one.text == "S / max(N, 1)" + ", moved into [0, 100]" * moved
+
+
+@given(CELLS)
+def test_differences_of_means_and_shares_follow_from_sums_too(cells: list[int]) -> None:
+    """Against the definitions: the last axis has the shares of a number at both of its ends."""
+    counts = np.array(cells, dtype=np.float64).reshape(6, 2, 2)
+    women, all_women = counts[:2, 0].sum(), counts[:, 0].sum()
+    young_or_not = np.array([counts[:2].sum(axis=(0, 2)), counts[2:].sum(axis=(0, 2))])
+    share = exact(model("count(people, sex = F, age < 20) / count(people, sex = F)"), young_or_not.ravel())
+    assert share == pytest.approx(women / all_women if all_women else 0.5)
+    gap = exact(model("(mean(people.pay, sex = F) - mean(people.pay, sex = M))"), counts.sum(axis=0).ravel())
+    means = [100 * one[:, 1].sum() / one.sum() if one.sum() else 50 for one in (counts[:, 0], counts[:, 1])]
+    assert gap == pytest.approx(means[0] - means[1])
+
+
+def test_a_share_of_all_records_is_linear_where_their_number_is_public() -> None:
+    text = (
+        f"variables:\n  input people in {TABLE}^50\n  output O\n"
+        "loss: E[ (O - count(people, sex = F) / count(people))^2 ]\n"
+        "privacy: O is 1-DP wrt people, replacing one record\n"
+    )
+    found = Problem(text).check()
+    assert not found.computed
+    assert target(found, "O", np.array([12.0, 38.0])) == pytest.approx(12 / 50)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("(O - 2 * mean(people.pay, sex = F) + people.age)^2", "this is about more"),
+        ("|O - count(people, age < 20, sex = F) / count(people, sex = F)|", "squared errors only"),
+    ],
+)
+def test_other_forms_of_statistics_are_refused(loss: str, said: str) -> None:
+    text = (
+        f"variables:\n  input people in {TABLE}\n  output O\nloss: E[ {loss} ]\n"
+        "privacy: O is 1-DP wrt people, adding or removing one record\n"
+    )
+    with pytest.raises(SpecError) as refused:
+        Problem(text).check()
+    assert said in str(refused.value)
