@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_275,
     "editor": 6_419,
-    "execute": 79_773,
+    "execute": 79_940,
     "explain": 79_338,
     "families": 217_537,
     "functions": 15_604,

@@ -309,7 +309,8 @@ class Sketches:
             often = [meaning(cell) for cell in columns[COUNT]]
             sure = [int(n) if isinstance(n, float) and 0 <= n < FAR else 0 for n in often]
             own = Sketches(self.seeds)
-            for name in columns.keys() - {COUNT}:
+            # a name that a record has twice, at two depths, is no column of the same rows
+            for name in (one for one in columns if one != COUNT and len(columns[one]) == len(sure)):
                 own.add(name, columns[name], np.array(sure, np.int64))
             self.join(Sketches(self.seeds, {}, own.columns))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,24 @@ def _gather(value: Any, path: str, leaves: dict[str, Any], *, within: bool) -> N
     if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 1 and not within:
         leaves[path] = value.to_numpy() if hasattr(value, "iloc") else value
     elif isinstance(value, list | tuple | np.ndarray):
-        for place, one in enumerate(value, 1):
-            _gather(one, f"{path}_{place}" if within else path, leaves, within=True)
+        if within:
+            for place, one in enumerate(value, 1):
+                _gather(one, f"{path}_{place}", leaves, within=True)
+        else:
+            for name, cells in _of_records(value, path).items():
+                leaves.setdefault(name, []).extend(cells)
     else:
         leaves.setdefault(path, []).append(value)
+
+
+def _of_records(records: Iterable[Any], path: str) -> dict[str, list[Any]]:
+    """Cells of records, one behind the other; a record has nothing under a name that it lacks."""
+    found: dict[str, list[Any]] = {}
+    for before, record in enumerate(records):
+        known = set(found)
+        _gather(record, path, found, within=True)
+        for name, cells in found.items():
+            if len(cells) <= before:
+                at = len(cells) if name in known else 0
+                cells[at:at] = [None] * (before + 1 - len(cells))
+    return found

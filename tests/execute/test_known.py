@@ -18,7 +18,9 @@ import pyarrow.parquet
 import pytest
 
 from privspec.execute import warehouse
+from privspec.execute.fingerprint import Seeds
 from privspec.execute.registry import registration
+from privspec.execute.sketching import found_in
 from tests.execute.knowing import pay_for, refusal
 
 duckdb = pytest.importorskip("duckdb")
@@ -342,3 +344,21 @@ def test_bytes_that_are_no_text_hide_no_column(tmp_path: Path) -> None:
         found.check(tmp_path / "b.ledger.db", None)
         said = found.near()
     assert said is not None and said.code == "PS1017" and "a.ledger.db" in said.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("records", "columns"),
+    [
+        (
+            [{"pay": 1.5, "count": 2}, {"pay": None}, {"pay": 3.5, "count": 1}],
+            {"pay": [1.5, None, 3.5], "count": [2, None, 1]},
+        ),
+        ([{"count": 2}, {"pay": 1.5, "count": 3}], {"pay": [None, 1.5], "count": [2, 3]}),
+    ],
+)
+def test_a_name_that_a_record_lacks_moves_no_other_cell(records: Any, columns: Columns) -> None:
+    """Rows stand for so many records each: a count belongs to the cells of its own row."""
+    seeds = Seeds.of(b"any")
+    (one,), (other,) = (found_in("people", data, seeds).tables for data in (records, columns))
+    for mine, same in ((one.columns, other.columns), (one.weighted, other.weighted)):
+        assert {name: sketch.cells for name, sketch in mine.items()} == {k: sketch.cells for k, sketch in same.items()}
