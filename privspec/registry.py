@@ -100,7 +100,7 @@ def _part(name: str) -> Any:
 
 
 def _has_parts(model: Model) -> bool:
-    return len(model.outputs) > 1 or any(not part.plain for part in model.components)
+    return len(model.outputs) > 1 or bool(model.choices) or any(not part.plain for part in model.components)
 
 
 def _tallies_parties(model: Model) -> bool:

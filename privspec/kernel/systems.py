@@ -362,13 +362,19 @@ def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
     return [(case.frame.obligations[part.lines.index(number)], part.times) for case, part in own]
 
 
+def _split(asked: Obligation, sharing: list[tuple[Obligation, int]]) -> bool:
+    """Whether parts share a line, or the one that has it spends another amount than it asks for, which is picked."""
+    picked = any(isinstance(amount, Share) for _, amount in asked.measure.amounts)
+    return sum(times for _, times in sharing) > 1 or (not picked and any(o.measure != asked.measure for o, _ in sharing))
+
+
 def _judge_composition(case: PlanUnderCheck, guarantee: Guarantee, parts: list[Judged]) -> None:
     """How a line counts what several parts spend of it: exactly, by their own laws, or by an upper bound.
 
     That it holds is shown by the theorem about all parts; only whether less could not be said is looked at here.
     """
     asked, number = guarantee.obligation, guarantee.number
-    several = sum(times for _, times in _sharing(number, parts)) > 1
+    several = _split(asked, _sharing(number, parts))
     together = composed(asked, number, parts, guarantee.achieved) if several else None
     because = (NOTE,) if together is None else together.because(guarantee.achieved)
     if guarantee.because != because:
@@ -385,7 +391,7 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
     asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
     sharing = [(own, part.lines.index(number), part.times) for own, _, part in parts if number in part.lines]
     made = [(own.frame.obligations[line].measure, times) for own, line, times in sharing]
-    single = sum(times for _, times in made) == 1
+    single = bool(made) and not _split(asked, _sharing(number, parts))
     if single:
         ((one, _),) = made
         fits = (one.name, one.distance, one.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
@@ -491,9 +497,9 @@ def shares_of(case: PlanUnderCheck, parts: list[Judged], known: dict[int, Known]
     """
     (witnesses,) = case.claims.fields("split")
     obligations = case.frame.obligations
-    often = [sum(part.times for *_, part in parts if line in part.lines) for line in range(len(obligations))]
     picked = [any(isinstance(one, Share) for _, one in line.measure.amounts) for line in obligations]
-    common = [line for line, count in enumerate(often) if count > 1 and not picked[line]]
+    several = [_split(line, _sharing(number, parts)) for number, line in enumerate(obligations)]
+    common = [line for line, split in enumerate(several) if split and not picked[line]]
     sharing, place, constant, words = list[Sharing](), dict[int, int](), ZERO, list[str]()
     known = {} if known is None else known
     for number, (own, executed, part) in enumerate(parts):

@@ -80,7 +80,8 @@ class Part:
 def reads(model: Model) -> bool:
     """Whether outputs belong to several families, or to several problems of a family that takes one at a time."""
     found = parts_of(model)
-    return len(found) > 1 or any(part.times > 1 for part in found) or (bool(found) and mixed(model))
+    runs_alone = any(part.times > 1 for part in found) or bool(found and (mixed(model) or chosen_shares(model)))
+    return len(found) > 1 or runs_alone
 
 
 def mixed(model: Model) -> bool:
@@ -138,13 +139,12 @@ def chosen_shares(model: Model) -> Mapping[int, str]:
     elsewhere = {name for place in places if place is not None for name in _used(place)}
     found: dict[int, str] = {}
     fixed = [set(line.outputs) for line in model.requirements if not isinstance(line.measure, Chosen)]
-    often = [_outputs_of(model, part) for part in model.components if part.times > 1]
     for number, line in enumerate(model.requirements):
         if isinstance(line.measure, Chosen):
             names = {name for amount in line.measure.amounts_as_written for name in names_used(amount)}
             picked = [node.name for node in model.choices if node.name in names]
             own = set(line.outputs)
-            shared = any(own < some or (own == some and own in often) for some in fixed)
+            shared = any(own <= some for some in fixed)
             if len(picked) != 1 or picked[0] in elsewhere or not shared:
                 return {}
             found[number] = picked[0]
@@ -182,19 +182,20 @@ def part_names(plan: Mapping[str, Any]) -> list[str]:
 
 @once
 def parts_of(model: Model) -> tuple[Part, ...]:
-    """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
+    """The parts of a spec in the order of its outputs; none where it is one problem of a family, with nothing to choose.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
     outputs do, and finite ones of the same input that a line joins, but not those whose share of a line is to be seen.
     """
     runs = [part for part in model.components if not part.plain]
-    if (len(model.outputs) < 2 and not runs) or model.loss is None:
+    one = bool(chosen_shares(model))
+    if (len(model.outputs) < 2 and not (runs or one)) or model.loss is None:
         return ()
-    shared = chosen_shares(model) or runs or _own_views(model) or mixed(model) or _without_gaussian(model)
+    shared = one or runs or _own_views(model) or mixed(model) or _without_gaussian(model)
     if not (shared or _of_several_kinds(model) or _drawn_apart(model)):
         return ()
     groups = _groups(model)
-    if len(groups) < 2 and not runs and not mixed(model):
+    if len(groups) < 2 and not (runs or one) and not mixed(model):
         return ()
     found = [_part(model, group) for group in groups]
     alone = {name for number in chosen_shares(model) for name in model.requirements[number].outputs}
@@ -208,7 +209,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
 
     pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and together(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
-    if len(merged) < 2 and not runs and not mixed(model):
+    if len(merged) < 2 and not (runs or one) and not mixed(model):
         return ()
     parts = (
         found[min(some)] if len(some) == 1 else _part(model, {name for i in some for name in found[i].outputs})

@@ -25,6 +25,7 @@ from privspec.families.systems import bracket
 from privspec.kernel import judge
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import JsonNode
+from privspec.kernel.gaussian import mu_down
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan, verify
@@ -784,3 +785,30 @@ def test_parts_keep_the_records_that_the_line_says(shared: Plan, path: tuple[Any
     found = judge(JsonNode(resign(forged), "plan"))
     assert not found.ok
     assert words in " ".join(claim.text for claim in found.claims)
+
+
+def test_a_number_is_picked_for_the_one_part_of_a_line() -> None:
+    """It spends all that the other line allows, and says so; a plan that says less, or spends more, is refused."""
+    text = """variables:
+  input x in [0, 1]^5
+  choose r in [0, 3]
+  output O
+loss: E[ ||O - x||^2 ]
+privacy:
+  O is (1, 1e-6)-DP wrt x, replacing one entry
+  O is r-zCDP wrt x, replacing one entry
+"""
+    plan = Problem(text).solve()
+    mu = float(mu_down(Fraction(1), Fraction(1, 10**6)))
+    assert plan.loss.value == pytest.approx(5 / mu**2, rel=1e-5)
+    assert plan.loss.lower_bound == pytest.approx(5 / mu**2, rel=1e-4)
+    rho = Fraction(plan.document["mechanism"]["choices"]["r"])
+    assert float(rho) == pytest.approx(mu**2 / 2, rel=1e-5)
+    (name,) = plan.document["mechanism"]["components"]
+    for forge in (
+        lambda one: one["mechanism"]["choices"].update(r=str(rho * Fraction(99, 100))),
+        lambda one: one["mechanism"]["components"][name]["shares"][0]["amounts"][0].__setitem__(1, "1/2"),
+    ):
+        forged = copy.deepcopy(plan.document)
+        forge(forged)
+        assert not Plan(resign(forged)).verify().ok

@@ -158,6 +158,8 @@ class Systems:
             if number not in systems.chosen_shares(model)
         }
         runs = {number: sum(parts[i].times for i in some) for number, some in having.items()}
+        if len(parts) == 1 and systems.chosen_shares(model):
+            return SystemParts(parts, having)  # what it may spend of a line is to be picked
         return SystemParts(parts, {number: some for number, some in having.items() if runs[number] > 1})
 
     def decide(self, model: Model, system: SystemParts, settings: Settings) -> Decided | Infeasible:
@@ -216,7 +218,7 @@ class Systems:
         together = {
             number: composed(line, number, parts, found_parts.asked(number))
             for number, line in enumerate(case.frame.obligations)
-            if sum(part.times for *_, part in parts if number in part.lines) > 1
+            if number in solved.shared or sum(part.times for *_, part in parts if number in part.lines) > 1
         }
         return replace(found_parts, together=together), parts
 
