@@ -365,7 +365,8 @@ def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
 def _split(asked: Obligation, sharing: list[tuple[Obligation, int]]) -> bool:
     """Whether parts share a line, or the one that has it spends another amount than it asks for, which is picked."""
     picked = any(isinstance(amount, Share) for _, amount in asked.measure.amounts)
-    return sum(times for _, times in sharing) > 1 or (not picked and any(o.measure != asked.measure for o, _ in sharing))
+    other = not picked and any(own.measure != asked.measure for own, _ in sharing)
+    return other or sum(times for _, times in sharing) > 1
 
 
 def _judge_composition(case: PlanUnderCheck, guarantee: Guarantee, parts: list[Judged]) -> None:

@@ -187,6 +187,13 @@ class _Builder:
     def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> graph.Model:
         """Every pass in order."""
         report = self.report
+        if (
+            sum(isinstance(one.domain, syntax.Call) and one.domain.function == "table" for one in self.spec.variables)
+            > 1
+        ):
+            from privspec.model.persons import with_columns_of_others
+
+            self.spec = with_columns_of_others(self.spec)
         if any(self._gathers()):
             from privspec.model.persons import with_persons
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.core.records import dataclass, field, replace
+from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, with_children, word_of
@@ -35,6 +36,72 @@ def persons_in(spec: syntax.Spec) -> Iterator[tuple[syntax.Relation, str, syntax
         match line:
             case syntax.Relation(op="=", left=syntax.Name(id=name), right=syntax.Call(function="persons") as call):
                 yield line, name, call
+
+
+def with_columns_of_others(spec: syntax.Spec) -> syntax.Spec:
+    """The spec with `visits.age = people.age` where a question about visits has a condition on `people.age`."""
+    tables = {one.target.name: call for one in spec.variables if (call := _call_of(one)) is not None}
+    lines = [one for one in spec.background if isinstance(one, syntax.Relation)]
+    known = {
+        table: {one.name for one in call.arguments if isinstance(one, syntax.Member | syntax.Keyword)}
+        | {one.left.name for one in lines if isinstance(one.left, syntax.Attribute) and _base(one.left) == table}
+        for table, call in tables.items()
+    }
+    added = dict[tuple[str, str, str], syntax.Relation]()
+
+    def local(table: str, other: str, column: str, span: Span) -> str:
+        """What a column of another table is called in this one."""
+        name = column if column not in known[table] else f"{other} {column}"
+        sides = (
+            syntax.Attribute(syntax.Name(base, span=span), own, span=span)
+            for base, own in ((table, name), (other, column))
+        )
+        written = next(
+            (
+                one.left
+                for one in lines
+                if one.op == "=" and _base(one.left) == table and _is_of(one.right, other, column)
+            ),
+            None,
+        )
+        if isinstance(written, syntax.Attribute):
+            return written.name
+        added.setdefault((table, other, column), syntax.Relation("=", *sides, span=span))
+        return name
+
+    def asked(node: Any, table: str) -> Any:
+        match node:
+            case syntax.Keyword(name=name) if (
+                (parts := name.partition("."))[2] and parts[0] in tables and parts[0] != table
+            ):
+                return replace(node, name=local(table, parts[0], parts[2], node.span))
+            case syntax.Attribute(name=name) if _base(node) in tables and _base(node) != table:
+                return syntax.Name(local(table, _base(node), name, node.span), span=node.span)
+            case _:
+                return with_children(node, lambda one: asked(one, table))
+
+    def change(node: Any) -> Any:
+        match node:
+            case syntax.Call(
+                arguments=(syntax.Name(id=table) | syntax.Attribute(base=syntax.Name(id=table)) as first, *rest)
+            ) if table in tables:
+                return replace(
+                    node,
+                    arguments=(
+                        first,
+                        *(asked(one, table) if isinstance(one, CONDITIONS) else change(one) for one in rest),
+                    ),
+                )
+            case _:
+                return with_children(node, change)
+
+    loss, accuracy = change(spec.loss) if spec.loss is not None else None, tuple(map(change, spec.accuracy))
+    background = tuple(map(change, spec.background))
+    return replace(spec, loss=loss, accuracy=accuracy, background=(*background, *added.values())) if added else spec
+
+
+def _is_of(node: syntax.Node, table: str, column: str) -> bool:
+    return isinstance(node, syntax.Attribute) and (_base(node), node.name) == (table, column)
 
 
 def with_persons(spec: syntax.Spec, report: Report) -> syntax.Spec:

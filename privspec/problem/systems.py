@@ -182,7 +182,7 @@ def part_names(plan: Mapping[str, Any]) -> list[str]:
 
 @once
 def parts_of(model: Model) -> tuple[Part, ...]:
-    """The parts of a spec in the order of its outputs; none where it is one problem of a family, with nothing to choose.
+    """The parts of a spec in the order of its outputs; none where it is one problem of a family, with nothing to pick.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
     outputs do, and finite ones of the same input that a line joins, but not those whose share of a line is to be seen.
@@ -452,6 +452,12 @@ def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
 
 
 def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported | Diagnostic]:
+    for component in (one for one in model.components if one.only_if is not None):
+        for line in model.requirements:
+            if isinstance(line.measure, Chosen) and set(line.outputs) & _outputs_of(model, component):
+                what = f"a chosen share of {component.name}, which runs on a condition: its line is about that as well"
+                yield line.span, what, "write the amount as a number"
+                return
     for part in parts:
         trusted = {name: model.trust.of(name) for name in part.outputs}
         if len(set(trusted.values())) > 1:
@@ -540,9 +546,6 @@ def _runs(model: Model, parts: tuple[Part, ...]) -> Iterator[Unsupported | Diagn
                 message = f"whether {component.name} runs shows what {condition} is, so a line about it must name both"
                 hint = f"add {condition} to the outputs of this line"
                 yield Diagnostic.at(model.source, line.span, "PS0425", message, help=hint)
-            if isinstance(line.measure, Chosen) and set(line.outputs) & outputs:
-                what = "a share that is chosen for a part that runs on a condition"
-                yield line.span, what, "write the amount as a number"
 
 
 def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:

@@ -1,12 +1,14 @@
 """Tables of persons and columns that are looked up: what domains they have, and what is told of what is neither."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.model.domains import Between, FiniteSet, IntegerRange, Table
+from privspec.problem.elaborate import elaborate
 
 VISITS = "input visits in table(person in id, code in {A, B}, day in 2025-01-01..2025-03-02, "
 VISITS += "age in 0..90, paid in [-5, 9], page in unknown)"
@@ -177,3 +179,38 @@ def test_persons_of_several_tables() -> None:
     twice = text.replace("person.ill", "patients.code = visits.code\n  person.ill")
     with pytest.raises(SpecError, match="gathered from in two ways"):
         Problem(twice).check()
+
+
+LOOKED_UP = """variables:
+  input people in table(person in id, age in {young, old})
+  input visits in table(person in id, shop in {a, b}COLUMN)
+  output O
+BACKGROUND
+loss: E[ ||O - QUESTION||^2 ]
+privacy: O is 1-DP wrt (people, visits), adding or removing one person with at most 2 records
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "column", "line", "plain"),
+    [
+        ("count(visits, people.age = old)", "", "visits.age = people.age", "count(visits, age = old)"),
+        ("count(visits, people.age != old)", "", "visits.age = people.age", "count(visits, age != old)"),
+        (
+            "histogram(visits, by = {people.age, shop})",
+            ", age in 0..3",
+            "visits.years = people.age",
+            "histogram(visits, by = {years, shop})",
+        ),
+    ],
+)
+def test_a_condition_on_a_column_of_another_table_looks_it_up(
+    question: str, column: str, line: str, plain: str
+) -> None:
+    def problem(asked: str, background: str) -> Any:
+        text = LOOKED_UP.replace("QUESTION", asked).replace("COLUMN", column).replace("BACKGROUND", background)
+        return elaborate(Problem(text).check()).blocks[0]
+
+    one, other = problem(question, ""), problem(plain, f"background: {line}")
+    assert one.target == other.target
+    assert one.differences == other.differences
