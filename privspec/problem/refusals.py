@@ -189,7 +189,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
     for choice in model.choices:
         reason = "nothing can be left to `choose`"
         if model.components:
-            reason = "what a part spends is chosen where it shares a line with other parts, or is run several times"
+            reason = "where there are components, what is chosen is how much of a line one of them spends"
         yield (
             choice.span,
             f"a value for {choice.name} here: {reason}",
