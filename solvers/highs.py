@@ -140,10 +140,10 @@ def linear_program(
     Returns: None if HiGHS finds nothing; else what it found, maybe less exact than asked: whoever uses it checks that.
     """
     program, width = HighsProgram(), len(cost)
-    endless = np.full(width, np.inf)
-    program.add_columns(cost, np.zeros(width) if low is None else low, endless if high is None else high)
-    for (matrix, right), left in ((most, np.full(len(most[1]), -np.inf)), *([(equal, equal[1])] if equal else [])):
-        program.add_rows(left, right, scipy.sparse.csr_array(matrix))
+    program.add_columns(cost, np.zeros(width) if low is None else low, np.full(width, np.inf) if high is None else high)
+    program.add_rows(np.full(len(most[1]), -np.inf), most[1], scipy.sparse.csr_array(most[0]))
+    if equal is not None:
+        program.add_rows(equal[1], equal[1], scipy.sparse.csr_array(equal[0]))
     status = program.run()
     if status == HighsModelStatus.kUnknown:
         status = program.finish_by_primal()

@@ -205,12 +205,11 @@ def solve_streams(
     ways = [
         executed("noise on each input", reduced.basis @ effects),
         executed("equal noise on each answer", np.linalg.qr(reduced.basis)[0]),
-        executed(ASCENT, reduced.basis @ found.tip),
-        best,
     ]
     if best.relative_gap > NEAR:
         band = banded(effects, found.gram(), stream.apart, watch)
-        ways.insert(2, executed("strategy in a band", reduced.basis @ band))
+        ways.append(executed("strategy in a band", reduced.basis @ band))
+    ways += [executed(ASCENT, reduced.basis @ found.tip), best]
     least = min(way.value for way in ways)
     return next(way for way in ways if way.value <= least * (1 + SAME))
 

@@ -23,7 +23,7 @@ from privspec.core.records import dataclass
 from privspec.execute import warehouse
 from privspec.execute.fingerprint import ADDED, FAR, LAST_BYTES, MISSING, SECOND, WRAP, Seeds, Sketches
 from privspec.execute.keeper import refuse_unreadable
-from privspec.execute.sources import AS_USUAL, Folder, TextFiles, is_text, load_frame
+from privspec.execute.sources import AS_USUAL, Folder, TextFiles, is_text, load_frame, with_folder
 from privspec.execute.statistic import BATCH, Groups, OnMisfit, Statistic, groups_of_frame
 
 if TYPE_CHECKING:
@@ -223,8 +223,7 @@ def records_of(name: str, source: Any, texts: TextFiles = AS_USUAL, columns: Seq
         return warehouse.OfTable(name, source)
     if warehouse.in_spark(source):
         return OfSpark(name, source)
-    if isinstance(source, Path) and source.suffix.lower() == ".parquet":
-        source = Folder((source,), source.parent)
+    source = with_folder(source)
     if isinstance(source, Folder):
         return warehouse.OfParquet(name, source)
     frame, text = load_frame(name, source, texts, columns), isinstance(source, Path) and is_text(source)

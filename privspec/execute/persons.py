@@ -22,13 +22,13 @@ from privspec.execute.data import located
 from privspec.execute.engines import records_of
 from privspec.execute.family import RunContext, readable_plan
 from privspec.execute.keeper import given_for, refuse
-from privspec.execute.persons_asked import EXACT, query_of
+from privspec.execute.persons_asked import EXACT, NOTHING, query_of
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute, computed_in_frame, quantity
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.derived import Derived
-from privspec.model.derived import whole
+from privspec.model.derived import of_whole_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +62,7 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
             for name in names
         }
         used |= {*names} - held
-        of_files = {table: _folder(records.source) for table, records in given.items()}
+        of_files = {table: sources.with_folder(records.source) for table, records in given.items()}
         whose = None if one.kept is None or one.people.persons else one.kept.person
         query = query_of(one.name, one.people, of_files, whose, steps_of, {n: r.tell for n, r in given.items()})
         found[one.name] = _frame(one, one.people, given) if query is None else query
@@ -87,12 +87,6 @@ def _columns(one: Data, people: People, table: str) -> list[str]:
     own = (column for column in people.gathered if column.source.table == table)
     cells = [source.name for column in own for part in _parts(column) for source in part.columns]
     return list(dict.fromkeys([*ids, *cells]))
-
-
-def _folder(source: Any) -> Any:
-    """A file of Parquet as a folder of one."""
-    parquet = isinstance(source, Path) and source.suffix.lower() == ".parquet"
-    return sources.Folder((source,), source.parent) if parquet else source
 
 
 def _parts(column: Gathered) -> Iterator[Derived]:
@@ -184,15 +178,9 @@ def _frame(one: Data, people: People, given: Mapping[str, _Records]) -> pl.DataF
         rows = rows.with_columns(ids.alias(PERSON))
     for part in parts:
         rows = rows.join(part, on=PERSON, how="left")
-    filled = [pl.col(own.name).fill_null(_none(own)) for own in people.gathered if _none(own) is not None]
+    filled = [pl.col(own.name).fill_null(NOTHING[own.way]) for own in people.gathered if own.way in NOTHING]
     rows = rows.with_columns(filled)
     return rows.rename({PERSON: people.persons[0].id}) if people.persons else rows.drop(PERSON)
-
-
-def _none(column: Gathered) -> int | float | str | None:
-    """What it is of a person without records in its table."""
-    known: dict[str, int | float | str] = {"count": 0, "any": "no", "sum": 0.0}
-    return known.get(column.way)
 
 
 def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -282,7 +270,7 @@ def steps_of(value: Derived) -> tuple[float, float, float | None]:
     """The ends of what is added up, and the steps that it is added up in; none where it is whole numbers."""
     assert value.formula is not None
     low, high = value.formula.between({one.name: one.ends for one in value.columns})
-    if whole(value.formula) and all(one.lower is not None for one in value.columns) and max(-low, high) < EXACT // 2:
+    if of_whole_numbers(value) and max(-low, high) < EXACT // 2:
         return float(low), float(high), None
     _, exponent = frexp(float(high - low))
     return float(low), float(high), 2.0 ** max(exponent - BITS, -1000)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ID, WHOSE = '"privspec: id"', '"privspec: whose"'
 """Columns that no table has."""
+NOTHING: Mapping[str, float | str] = {"count": 0, "any": "no", "sum": 0.0}
+"""What a column is of a person without records in its table, by how it is gathered; others are missing."""
 DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 """A day as it is written in full: its text is the day."""
 
@@ -214,6 +216,11 @@ def _inside(total: str) -> str:
 
 
 def _filled(cell: str, one: Gathered) -> str:
-    """What it is of a person without records in its table."""
-    known = {"count": "0", "any": "'no'", "sum": "0e0"}
-    return f"coalesce({cell}, {known[one.way]})" if one.way in known else cell
+    """A cell that says something of a person without records in its table too."""
+    return f"coalesce({cell}, {_literal(NOTHING[one.way])})" if one.way in NOTHING else cell
+
+
+def _literal(value: float | str) -> str:
+    if isinstance(value, str):
+        return warehouse.text_of(value)
+    return str(value) if isinstance(value, int) else warehouse.real_of(value)

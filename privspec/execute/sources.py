@@ -298,6 +298,12 @@ class Folder(Unordered):
                 yield f"{several}; a cell is read by its text, a whole number as one word"
 
 
+def with_folder(source: Any) -> Any:
+    """A file of Parquet as a folder of one; anything else as it is."""
+    parquet = isinstance(source, Path) and source.suffix.lower() == ".parquet"
+    return Folder((source,), source.parent) if parquet else source
+
+
 def _kinds(frames: Sequence[pl.LazyFrame]) -> dict[str, dict[Any, list[int]]]:
     """Which files, by their places, hold a column in which kind."""
     found: dict[str, dict[Any, list[int]]] = {}

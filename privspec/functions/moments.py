@@ -55,7 +55,10 @@ def _quotient(asked: Question, above: syntax.Expr, count: syntax.Expr) -> syntax
 
 
 def _middle(asked: Question, column: str) -> Scale:
-    """Raises: FunctionError for a column of one value, or of words."""
+    """That of a column.
+
+    Raises: FunctionError for a column of one value, or of words.
+    """
     low, high = asked.ends(column)
     if low == high:
         raise FunctionError(f"{column} has one value only", 0)
@@ -114,7 +117,7 @@ def _variance(asked: Question) -> Statistic:
 
 def _two(asked: Question) -> tuple[tuple[str, str], tuple[Scale, Scale]]:
     """Two different columns, and the middle of the range of each with half its width."""
-    if len(set(asked.columns)) != 2 or len(asked.columns) != 2:
+    if len(asked.columns) != 2 or asked.columns[0] == asked.columns[1]:
         name, table = asked.call.function, asked.table.id
         hint = f"as in {name}({table}.age, {table}.pay)"
         raise FunctionError(f"{name} is of two columns of numbers of one table", 0, help=hint)
@@ -165,7 +168,7 @@ def _covariance(asked: Question) -> Statistic:
 
 def _correlation(asked: Question) -> Statistic:
     (left, right), scales = _two(asked)
-    squares, span = {left: f"squares of {left}", right: f"squares of {right}"}, asked.call.span
+    span = asked.call.span
 
     def value(names: Names) -> syntax.Expr:
         # what one record adds at most: no spread of released numbers is smaller
@@ -180,7 +183,7 @@ def _correlation(asked: Question) -> Statistic:
     }
     for column, scale in zip((left, right), scales, strict=True):
         own = _products(asked, (column, column), (scale, scale))
-        sums[f"{column}*{column}"] = Sum(own, Fraction(3, 4), f"centred sum of {squares[column]}")
+        sums[f"{column}*{column}"] = Sum(own, Fraction(3, 4), f"centred sum of squares of {column}")
         sums[column] = Sum(_scaled(asked, column, scale), Fraction(4), f"centred sum of {column}")
     sums["count"] = Sum(asked.sum_of(), Fraction(22, 15))
     return Statistic(sums, value, _interval(asked, Fraction(-1), Fraction(1)))

@@ -480,6 +480,12 @@ def whole(formula: Formula) -> bool:
     return found
 
 
+def of_whole_numbers(derived: Derived) -> bool:
+    """Whether what follows is a whole number, of columns of whole numbers."""
+    formula = derived.formula
+    return formula is not None and whole(formula) and all(one.lower is not None for one in derived.columns)
+
+
 def _each_once(formula: Formula) -> bool:
     """Whether every column stands in it once, so that it reaches all that lies between its ends."""
     return len(set(formula.named)) == len(formula.named)

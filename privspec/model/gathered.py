@@ -14,7 +14,7 @@ from privspec.kernel.persons import Gathered, Source
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import items_of, with_children, word_of
-from privspec.model.derived import NO, YES, follows, kernel_form, one_of, source_column, whole
+from privspec.model.derived import NO, YES, follows, kernel_form, of_whole_numbers, one_of, source_column
 from privspec.model.domains import Between, Domain, FiniteSet, Gathers, IntegerRange, Table, Unknown, days_of
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure
@@ -124,11 +124,7 @@ class _Gatherer:
 
     def _whole(self, made: Gathered) -> bool:
         """Whether it is a whole number of a person's records."""
-        return made.value is None or (
-            made.value.formula is not None
-            and whole(made.value.formula)
-            and all(one.lower is not None for one in made.value.columns)
-        )
+        return made.value is None or of_whole_numbers(made.value)
 
     def _called(
         self,

@@ -50,23 +50,16 @@ def with_columns_of_others(spec: syntax.Spec) -> syntax.Spec:
     added = dict[tuple[str, str, str], syntax.Relation]()
 
     def local(table: str, other: str, column: str, span: Span) -> str:
-        """What a column of another table is called in this one."""
+        """What a column of another table is called in this one: as a line of the spec has it, or by its own name."""
+        for line in lines:
+            match line:
+                case syntax.Relation(op="=", left=syntax.Attribute() as mine, right=syntax.Attribute() as its):
+                    if _base(mine) == table and (_base(its), its.name) == (other, column):
+                        return mine.name
         name = column if column not in known[table] else f"{other} {column}"
-        sides = (
-            syntax.Attribute(syntax.Name(base, span=span), own, span=span)
-            for base, own in ((table, name), (other, column))
-        )
-        written = next(
-            (
-                one.left
-                for one in lines
-                if one.op == "=" and _base(one.left) == table and _is_of(one.right, other, column)
-            ),
-            None,
-        )
-        if isinstance(written, syntax.Attribute):
-            return written.name
-        added.setdefault((table, other, column), syntax.Relation("=", *sides, span=span))
+        here = syntax.Attribute(syntax.Name(table, span=span), name, span=span)
+        there = syntax.Attribute(syntax.Name(other, span=span), column, span=span)
+        added.setdefault((table, other, column), syntax.Relation("=", here, there, span=span))
         return name
 
     def asked(node: Any, table: str) -> Any:
@@ -98,10 +91,6 @@ def with_columns_of_others(spec: syntax.Spec) -> syntax.Spec:
     loss, accuracy = change(spec.loss) if spec.loss is not None else None, tuple(map(change, spec.accuracy))
     background = tuple(map(change, spec.background))
     return replace(spec, loss=loss, accuracy=accuracy, background=(*background, *added.values())) if added else spec
-
-
-def _is_of(node: syntax.Node, table: str, column: str) -> bool:
-    return isinstance(node, syntax.Attribute) and (_base(node), node.name) == (table, column)
 
 
 def with_persons(spec: syntax.Spec, report: Report) -> syntax.Spec:

@@ -362,3 +362,11 @@ def test_a_name_that_a_record_lacks_moves_no_other_cell(records: Any, columns: C
     (one,), (other,) = (found_in("people", data, seeds).tables for data in (records, columns))
     for mine, same in ((one.columns, other.columns), (one.weighted, other.weighted)):
         assert {name: sketch.cells for name, sketch in mine.items()} == {k: sketch.cells for k, sketch in same.items()}
+
+
+def test_a_name_at_two_depths_is_counted_with_no_row() -> None:
+    """It is no column: what it holds is known, but not how often its rows stand."""
+    records = [{"x": {"v": 1.0}, "y": {"v": None}, "pay": 2.0, "count": 3}, {"x": {"v": 2.0}, "pay": 4.0, "count": 1}]
+    (found,) = found_in("people", records, Seeds.of(b"any")).tables
+    assert {name: sketch.cells for name, sketch in found.columns.items()} == {"v": 2, "pay": 2, "count": 2}
+    assert {name: sketch.cells for name, sketch in found.weighted.items()} == {"pay": 4}
