@@ -43,7 +43,8 @@ class Cut:
         """What is expected to be lost by the cut, exactly: note people.
 
         Of C records that are cut in all, each lies in a cell by the chances p; an error term of weight w sums up
-        weights m of cells, so that its expected square is E[C] (sum p m^2 - (sum p m)^2) + E[C^2] (sum p m)^2.
+        weights m of cells, so that its expected square is E[C] (sum p m^2 - (sum p m)^2) + E[C^2] (sum p m)^2. A number
+        between two ends lies at these by shares, with means p: its m^2 is at most the one here.
         """
         frame = read_frame(problem)
         if frame.blocks[0].form(*HOMES) != Linear.FORM:

@@ -91,6 +91,24 @@ def clipped_of(model: Model, problem: Problem) -> Clipped | None:
         return None
 
 
+def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Fraction:
+    """The mean of a number that is moved between two ends, to so many binary places, inside of them.
+
+    Raises: Failure PS0514, PS0406 for laws that are not known here.
+    """
+    from privspec.problem.cells import real_law
+
+    found = real_law(model, law, low, high)
+    least = found.least if found.least is not None else min(low, Fraction(0)) - FAR
+    most = found.most if found.most is not None else max(high, Fraction(0)) + FAR
+    with ctx.workprec(PRECISION):
+        below, inside, above = (
+            found.between(start, max(start, stop)) for start, stop in ((min(least, low), low), (low, high), (high, most))
+        )
+    mean = low * below[0] + inside[1] + high * above[0]
+    return min(max(Fraction(round(mean * 2**BITS), 2**BITS), low), high)
+
+
 def _moved(model: Model, one: Limited) -> tuple[Fraction, Fraction]:
     """The mean, and the mean square, of how far a number is moved."""
     from privspec.problem.cells import real_law

@@ -47,7 +47,7 @@ from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Table, unknown_keys
+from privspec.model.domains import Between, Table, unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
@@ -389,16 +389,37 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
     from privspec.kernel.designs import Cut  # reads every form of block
 
     (law,), held = model.records, model.block(model.records[0].table)
-    found = Cut(law.table, law.people, numbers(law.chances), cell_chances(model, held), Fraction(0))
+    cells = cell_chances(model, held) or _shares_of_ends(model, held)
+    found = Cut(law.table, law.people, numbers(law.chances), cells, Fraction(0))
     try:
         return replace(found, lost=found.derived(JsonNode(write(problem), "problem")))
     except Refused as why:
-        columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
-        hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"
-        if not held.whole:  # no law of numbers in an interval says how they count
-            hint = "leave this law out, and say how many records of a person are kept, as in `at most 4 records`"
+        said = {one.subject for one in model.models}
+        missing = [one for name, _ in held.schema or () if (one := f"{law.table}.{name}") not in said]
+        columns = ", ".join(f"{name} ~ uniform" for name in missing)
+        hint = f"say where records lie, by a law of each column: {columns}"
         text = f"what is cut cannot be predicted: the plan {why}"
         raise Failure("PS0531", law.span, text, help=None if found.cells else hint) from why
+
+
+def _shares_of_ends(model: Model, held: InputBlock) -> Grid | None:
+    """The same where columns are measured: a number counts at both of its ends, by shares whose means a law says.
+
+    What a record adds to a square is then at most what it would at its ends, by those chances.
+    """
+    from privspec.problem.clipping import mean_within
+
+    laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
+    schema, each = held.schema or (), list[list[Fraction]]()
+    if not {name for name, _ in schema} <= set(laws):
+        return None
+    for name, domain in schema:
+        if isinstance(domain, Between):
+            upper = (mean_within(model, laws[name], domain.low, domain.high) - domain.low) / (domain.high - domain.low)
+            each.append([1 - upper, upper])
+        else:
+            each.append(list(law_of(laws[name], list(domain.elements()), environment(model))))
+    return numbers([prod(some, start=Fraction(1)) for some in product(*each)])
 
 
 def _is_chosen(model: Model, line: Requirement) -> bool:

@@ -167,3 +167,28 @@ def test_what_cannot_be_predicted_is_refused_by_a_line(name: str) -> None:
     with pytest.raises(PrivspecError) as caught:
         Problem(text.replace(old, new), {}).solve()
     assert caught.value.diagnostics[0].code == code
+
+
+def test_what_is_cut_of_a_sum_is_bounded_by_its_ends() -> None:
+    """Half of 3 people have two records too many, each a uniform number from 0 to 6: E[(sum of what is cut)^2]."""
+    text = """parties: person in 1..3
+variables:
+  input visits in table(person in id, spent in [0, 6])
+  choose k in 1..3
+  output O
+background:
+  count(visits, by = {person}) ~ categorical([1, 0, 1])
+  visits.spent ~ uniform
+loss: E[ (O - sum(visits.spent))^2 ]
+privacy: O is 1-zCDP wrt visits, adding or removing one person with at most k records
+"""
+    plan = solved_text(text)
+    first, *_, last = [F(one["cut"]["lost"]) for one in alternatives(plan)]
+    mean, square = 3, 12  # of one number; at its ends the square is 18
+    each = {cut: F(1, 2) * (2 * one + 2 * mean**2) - mean**2 for cut, one in (("exact", square), ("ends", 18))}
+    exact, ends = (3 * variance + (3 * mean) ** 2 for variance in each.values())
+    assert exact <= first == ends
+    assert last == 0
+    with pytest.raises(PrivspecError, match="PS0531") as caught:
+        Problem(text.replace("  visits.spent ~ uniform\n", ""), {}).solve()
+    assert "visits.spent ~ uniform" in str(caught.value.diagnostics[0].help)
