@@ -6,6 +6,7 @@ says is asserted by the user, and no guarantee rests on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -91,8 +92,10 @@ def clipped_of(model: Model, problem: Problem) -> Clipped | None:
         return None
 
 
-def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Fraction:
-    """The mean of a number that is moved between two ends, to so many binary places, inside of them.
+def _parts(
+    model: Model, law: DataModel, low: Fraction, high: Fraction
+) -> tuple[Sequence[Fraction], Sequence[Fraction], Sequence[Fraction]]:
+    """The chances, and the first two moments, of what lies below two ends, between them, and above.
 
     Raises: Failure PS0514, PS0406 for laws that are not known here.
     """
@@ -101,25 +104,27 @@ def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> 
     found = real_law(model, law, low, high)
     least = found.least if found.least is not None else min(low, Fraction(0)) - FAR
     most = found.most if found.most is not None else max(high, Fraction(0)) + FAR
+    ends = ((min(least, low), low), (low, high), (high, max(most, high)))
     with ctx.workprec(PRECISION):
-        below, inside, above = (
-            found.between(start, max(start, stop)) for start, stop in ((min(least, low), low), (low, high), (high, most))
-        )
+        below, inside, above = (found.between(*some) for some in ends)
+    whole = below[0] + inside[0] + above[0]  # what is uniform is told by lengths
+    return tuple([part / whole for part in some] for some in (below, inside, above))  # type: ignore[return-value]
+
+
+def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Fraction:
+    """The mean of a number that is moved between two ends, to so many binary places, inside of them.
+
+    Raises: Failure PS0514, PS0406 for laws that are not known here.
+    """
+    below, inside, above = _parts(model, law, low, high)
     mean = low * below[0] + inside[1] + high * above[0]
     return min(max(Fraction(round(mean * 2**BITS), 2**BITS), low), high)
 
 
 def _moved(model: Model, one: Limited) -> tuple[Fraction, Fraction]:
     """The mean, and the mean square, of how far a number is moved."""
-    from privspec.problem.cells import real_law
-
     assert one.law is not None
-    law = real_law(model, one.law, one.low, one.high)
-    least = law.least if law.least is not None else min(one.low, Fraction(0)) - FAR
-    with ctx.workprec(PRECISION):
-        below = law.between(min(least, one.low), one.low)
-        most = law.most if law.most is not None else max(one.high, Fraction(0)) + FAR
-        above = law.between(one.high, max(most, one.high))
+    below, _, above = _parts(model, one.law, one.low, one.high)
     mean = one.low * below[0] - below[1] - (above[1] - one.high * above[0])
     sides = [(mass, first, second, end) for (mass, first, second), end in ((below, one.low), (above, one.high))]
     square = sum((second - 2 * end * first + end**2 * mass for mass, first, second, end in sides), Fraction(0))

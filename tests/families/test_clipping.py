@@ -14,6 +14,7 @@ from privspec.api import Problem
 from privspec.families.decision import sealed
 from privspec.kernel import judge
 from privspec.plan import Plan
+from privspec.problem.clipping import _moved, limited, mean_within
 
 PAY = """variables:
   choose C in {10, 20, 50, 100}
@@ -95,3 +96,22 @@ def test_the_kernel_derives_what_is_lost(change: dict[str, str]) -> None:
     plan["design"]["problem"]["alternatives"][3]["clipped"] |= change
     failed = judge(json.dumps(sealed({key: value for key, value in plan.items() if key != "digest"}))).failed
     assert any("clipped" in one.text or "moved" in one.text for one in failed)
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "square"), [("uniform(0, 30)", 20 / 3, 800 / 9), ("uniform(-5, 5)", -5 / 4, 25 / 6)]
+)
+def test_a_uniform_law_beyond_the_limits(law: str, mean: float, square: float) -> None:
+    """Into [0, 10]: of numbers up to 30 two thirds, of those from -5 on one half are moved."""
+    text = (
+        PAY.replace("  choose C in {10, 20, 50, 100}\n", "")
+        .replace("[0, C]", "[0, 10]")
+        .replace("lognormal(2, 1)", law)
+    )
+    model = Problem(text).check()
+    (one,) = limited(model)
+    moved, squared = _moved(model, one)
+    assert abs(float(moved)) == pytest.approx(abs(mean))
+    assert float(squared) == pytest.approx(square)
+    middle = mean_within(model, model.models[0], Fraction(0), Fraction(10))
+    assert float(middle) == pytest.approx(25 / 3 if mean > 0 else 5 / 4)
