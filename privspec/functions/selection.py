@@ -125,7 +125,8 @@ def at_share(values: Any, share: Fraction) -> Any:
 def _commonest(arguments: Arguments, name: str) -> Bound:
     if not isinstance(arguments[0].type.element, Tables):
         text = f"{name} is about a column of a table, or the groups of one"
-        hint = "as in argmax(histogram(people, by = {district})); the winner of votes is plurality(votes)"
+        hint = "as in argmax(histogram(people, by = {district})); for ranges of a column write "
+        hint += "people.group = cut(people.age, [0, 10, 20]) under background; the winner of votes is plurality(votes)"
         raise FunctionError(text, 0, help=hint)
     return of_column(arguments, name)
 

@@ -75,6 +75,17 @@ def from_file(case: Failure) -> Diagnostic | None:
     return case.error("PS0131", message, "a file", advice, at=span)
 
 
+def partial_rankings(case: Failure) -> Diagnostic | None:
+    """`partial_ranking of {a, b, c}`, after `ranking of {a, b, c}`."""
+    before = case.last
+    if case.rule != "variable" or case.token.value != "of" or before is None or before.value != "partial_ranking":
+        return None
+    items = re.match(r"of[ \t]*(\{[^}\n]*\}|\w+)", case.source.text[case.token.start :])
+    span = Span(before.start, case.token.start + (items.end() if items else 2))
+    advice = f"write partial_ranking({items[1] if items else '{a, b, c, d}'}, 2), for at most two places"
+    return case.error("PS0131", "orders of some alternatives are written as a call", "of how many?", advice, at=span)
+
+
 def measure(case: Failure) -> Diagnostic | None:
     """What stands where `-DP` should."""
     if "MEASURE" not in case.expected or case.rule not in _SENTENCES or case.last is None:
@@ -437,6 +448,7 @@ _RECOGNISERS: tuple[Callable[[Failure], Diagnostic | None], ...] = (
     signs.continued,
     missing_kind,
     from_file,
+    partial_rankings,
     objective,
     several,
     words_of_a_label,

@@ -182,6 +182,7 @@ class _Builder:
         self.scope = Scope()
         self.definitions = Definitions()
         self.domains: dict[str, Domain] = {}
+        self.whole_tables: dict[str, Table] = {}
         self.typer = Typer(self.report, self.environment)
 
     def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> graph.Model:
@@ -222,6 +223,7 @@ class _Builder:
         self._check_links()
         tables = {n: cut.get(n, domain) for n, domain in self.domains.items() if isinstance(domain, Table)}
         self.domains |= columns_used(spec, tables)
+        self.whole_tables = tables
         records = read_laws(laws, self.domains, self.environment, report)
         fixed = self._constants(constants)
         typer = self.typer = self._typer(fixed)
@@ -752,7 +754,7 @@ class _Builder:
         tables = [node.type.element.table for node in nodes.values() if isinstance(node.type.element, Tables)]
         attributes = {name: domain for table in tables for name, domain in table.attributes}
         found = [
-            read_independence(line, reader, attributes)
+            read_independence(line, reader, attributes, self.whole_tables)
             if isinstance(line, syntax.Independence)
             else reader.requirement(line)
             for line in spec.fairness

@@ -474,20 +474,26 @@ def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
 
 
 def read_independence(
-    line: syntax.Independence, reader: RequirementReader, attributes: Mapping[str, Domain]
+    line: syntax.Independence,
+    reader: RequirementReader,
+    attributes: Mapping[str, Domain],
+    tables: Mapping[str, Table] | None = None,
 ) -> IndependenceRequirement | None:
-    """A fairness line; None after a complaint. `attributes` are those of the tables among the inputs."""
+    """A fairness line; None after a complaint.
+
+    Args: attributes, those of the tables among the inputs that questions look at; tables, with all of their columns.
+    """
     if isinstance(line.subjects, syntax.AllOf):
         subjects: tuple[str | None, ...] = reader.names(line.subjects, "output", "PS0301")
     else:
-        subjects = tuple(_known(ref, reader, attributes) for ref in line.subjects.items)
-    of = _known(line.of, reader, attributes)
+        subjects = tuple(_known(ref, reader, attributes, tables) for ref in line.subjects.items)
+    of = _known(line.of, reader, attributes, tables)
     refs = line.given.items if isinstance(line.given, syntax.Refs) else ()
     if line.given is not None and (not refs or (len(refs) > 1 and line.value is not None)):
         hint = "as in O is independent of sex given (income, age), or given y = 1"
         reader.report.error("PS0320", line.given.span, "names are given, or one name with a value", help=hint)
         return None
-    found = [_known(ref, reader, attributes) for ref in refs]
+    found = [_known(ref, reader, attributes, tables) for ref in refs]
     named = [name for name in (*subjects, of, *found) if name is not None]
     if not subjects or len(named) < len(subjects) + 1 + len(refs):
         return None
@@ -507,7 +513,9 @@ def read_independence(
     )
 
 
-def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:
+def _known(
+    ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain], tables: Mapping[str, Table] | None
+) -> str | None:
     """The name of something that varies; None after a complaint."""
     known = {*reader.scope.of("input", "output", "intermediate"), *attributes}
     full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
@@ -515,7 +523,8 @@ def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, 
         reader.check_index(ref)
         return full
     column = ref.attribute or ref.name
-    table = next((n for n, d in reader.domains.items() if column in _columns(d) and ref.name in (n, column)), None)
+    domains = {**reader.domains, **(tables or {})}
+    table = next((n for n, d in domains.items() if column in _columns(d) and ref.name in (n, column)), None)
     text = f"nothing that varies is called {full}"
     hint = suggestion(full, known) or "it must be a variable, or an attribute of a table"
     if table is not None:

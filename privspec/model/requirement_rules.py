@@ -180,7 +180,7 @@ class RequirementReader:
         declared = self.scope.get(ref.name)
         hint = suggestion(full, known) or (f"the {kind}s are {listing(known)}" if known else None)
         if ref.attribute is not None and declared is not None and declared.what == kind:
-            message = f"a line is about all of {ref.name}, not about {full} alone"
+            message = f"a line is about all of {ref.name}, not about {full} alone: what hides a record hides that too"
             self.report.error(code, ref.span, message, others=declared.here, help=f"write {ref.name}")
         elif ref.attribute is not None and declared is None:
             self.report.error(code, ref.span, f"there is no {kind} {full}", help=hint)

@@ -359,8 +359,10 @@ class Resolver:
             hint = advice(function, DOMAIN_CALLS, senses.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
             self.report.error("PS0220", node.span, f"there is no domain {function}(...)", help=hint)
         elif function not in (*library(), "csv", "npy", *DOMAIN_CALLS):
+            from privspec.language.meanings import FUNCTIONS
+
             place, message = self.scope.get(function), f"there is no function {function}"
-            if place is not None:
+            if place is not None and function not in FUNCTIONS:
                 hint = f"{function} is {place.with_article}; its entries are written {function}[i]"
             else:
                 arguments = [self.report.source.slice(argument.span) for argument in node.arguments]

@@ -281,6 +281,12 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     source = next(node for node in model.inputs if unknown_keys(node.domain))
     assert isinstance(source.domain, Table)
     alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
+    key = next(name for name, domain in source.domain.attributes if isinstance(domain, Unknown))
+    for name, domain in source.domain.attributes:
+        if isinstance(domain, Between):
+            hint = f"count records, histogram({source.name}, by = {{{key}}}), or list the keys: {key} in {{a, b, c}}"
+            yield source.span, f"sums of {name} by {what}", hint
+            return
     yield from besides(model, what, alone)
     if not model.trust.central:
         yield model.trust_span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
@@ -291,9 +297,6 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield node.span, f"{node.name} beside {model.outputs[0].name}, of unknown keys", alone
     if source.domain.records is not None:
         yield source.span, f"{what} of a table of a known size", f"write `input {source.name} in table(...)`"
-    for name, domain in source.domain.attributes:
-        if isinstance(domain, Between):
-            yield source.span, f"sums of {name} by {what}", "count records: histogram(t, by = {...})"
     for one in model.computed:
         yield one.expr.span, f"{one.name} from {what}", "whoever has the release computes it for free"
     for line in model.requirements[1:]:

@@ -19,7 +19,7 @@ from privspec.core.spans import Span
 from privspec.core.sparse import SparseMatrix, sparse_of
 from privspec.language import syntax
 from privspec.language.walk import every, names_used
-from privspec.model.domains import Table, Tables, Type
+from privspec.model.domains import Interval, Power, Table, Tables, Type
 from privspec.model.evaluate import (
     Algebra,
     Environment,
@@ -203,7 +203,7 @@ class Interpreter(Algebra[Reading]):
         return super().of(expr)
 
     def refused(self, expr: syntax.Expr) -> Reading:
-        raise self._not_linear(expr.span, "this is not linear in the inputs")
+        raise self._not_linear(expr.span, "this is not linear in the inputs", expr)
 
     def constant(self, value: Value) -> Reading:
         return value
@@ -240,13 +240,31 @@ class Interpreter(Algebra[Reading]):
     def _public(self, name: str) -> bool:
         return name in self.model.values
 
-    def _not_linear(self, span: Span, message: str) -> Failure:
+    def _not_linear(self, span: Span, message: str, expr: syntax.Expr | None = None) -> Failure:
         text = f"{message}; solve adds noise to linear answers"
-        hint = (
+        hint = (None if expr is None else self._as_columns(expr)) or (
             "release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
             f"costs no privacy; {COMPUTED}"
         )
         return Failure("PS0501", span, text, help=hint)
+
+    def _as_columns(self, expr: syntax.Expr) -> str | None:
+        """How numbers are held so that their squares and products add up; None for other inputs."""
+        held = [node for node in self.model.inputs if node.name in names_used(expr)]
+        domains = [node.domain.base if isinstance(node.domain, Power) else node.domain for node in held]
+        if not held or not all(isinstance(one, Interval) and one.bounded for one in domains):
+            return None
+        described = [one.describe() for one in domains if one is not None]
+        if len({node.index for node in held}) == 1 and (index := held[0].index) is not None:
+            columns = ", ".join(f"{n.name} in {d}" for n, d in zip(held, described, strict=True))
+            row = " * ".join(f"row.{node.name}" for node in held) if len(held) > 1 else f"row.{held[0].name}^2"
+            written = f"`input row[{index}] in table({columns})^1`, sum({row})"
+            return f"what one {index} holds is added up as columns: {written}"
+        if len(held) > 1 or not isinstance(held[0].domain, Power):
+            return None
+        name, size = held[0].name, prod(held[0].type.shape)
+        written = f"`input {name} in table(v in {described[0]})^{size}`, sum({name}.v^2), `one record`"
+        return f"squares of a column are added up: {written}"
 
     def _affine(self, expr: syntax.Expr) -> Affine:
         return self._as_affine(self.of(expr), expr.span)
@@ -277,7 +295,7 @@ class Interpreter(Algebra[Reading]):
         if moving_left and moving_right:
             self._check_given(left, expr.left.span)
             self._check_given(right, expr.right.span)
-            raise self._not_linear(expr.span, "a product of two secret values is not linear")
+            raise self._not_linear(expr.span, "a product of two secret values is not linear", expr)
         match expr.op:
             case "*":
                 factor, value, span = (right, left, expr.left.span) if moving_left else (left, right, expr.right.span)
@@ -287,7 +305,7 @@ class Interpreter(Algebra[Reading]):
             case "@":
                 return self._product(expr, left, right)
             case _:
-                raise self._not_linear(expr.span, f"`{expr.op}` of a secret value is not linear")
+                raise self._not_linear(expr.span, f"`{expr.op}` of a secret value is not linear", expr)
 
     def _scaled(self, value: Reading, factor: np.ndarray, span: Span) -> Affine | PerUnit:
         if isinstance(value, PerUnit):
@@ -530,6 +548,7 @@ class Interpreter(Algebra[Reading]):
             return found
         except MixedError as error:
             text = "solve takes squares of errors, or sizes of errors, not both in one sum"
+            text += ": that is not convex in the noise"
             hint = "write all terms as (O - y)^2, or all as |O - y|"
             raise Failure("PS0502", expr.span, text, help=hint) from error
 
@@ -561,7 +580,10 @@ class Interpreter(Algebra[Reading]):
                 return self._weighted(expr.left, expr.right, expr)
             case syntax.Binary(op="/"):
                 if not self._fixed(expr.right):
-                    raise self._not_linear(expr.right.span, "a loss is divided by public numbers only")
+                    text = "a loss is divided by public numbers only: by the data, no noise of one size is best"
+                    hint = "a law for each value of one count is sought: `input c in 0..60`, `output n in 0..60`, "
+                    hint += "`n is 1-metric-DP wrt c, distance |c - c'|`"
+                    raise Failure("PS0501", expr.right.span, text, help=hint)
                 return self._squares(expr.left).scaled(1.0 / self._weight(expr.right))
             case syntax.Binary(op="^", right=exponent) if self._is_two(exponent):
                 return self._square_of(expr.left)

@@ -405,7 +405,11 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
     assert model.loss is not None
     if worlds.prior is None:
         text = "this average is over data without a model"
-        raise Failure("PS0401", model.loss.span, text, help="add a model: x ~ uniform")
+        hint = f"add a model: {worlds.of[0]} ~ uniform"
+        if all(one.operator == "worst" for one in every(model.loss, syntax.Over)):
+            text = "a loss that depends on what is chosen is averaged over a model of the data"
+            hint = f"write E[ ... ] in place of worst, and under background {worlds.of[0]} ~ uniform"
+        raise Failure("PS0401", model.loss.span, text, help=hint)
     given = [c for c in model.choices if not isinstance(c.domain, Law)]
     laws = [c for c in model.choices if isinstance(c.domain, Law)]
     if len(given) != 1 or len(laws) > 1 or not model.constraints:

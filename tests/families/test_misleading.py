@@ -28,23 +28,6 @@ variables:
 loss: E[ (O - sum(x))^2 ]
 privacy: O is e-DP wrt x, replacing one entry
 """
-SPENT = """\
-components:
-  part = spec("part.priv", x = x, r = r1)
-variables:
-  input x in [0, 1]^4
-  choose r1 in [0, inf)
-loss: part.loss
-privacy: part.O is (1, 1e-6)-DP wrt x, replacing one entry
-"""
-SPENDS = """\
-parameters: r = 1
-variables:
-  input x in [0, 1]^4
-  output O
-loss: E[ ||O - x||^2 ]
-privacy: O is r-zCDP wrt x, replacing one entry
-"""
 CUT = """\
 parties: person in 1..100
 variables:
@@ -100,6 +83,41 @@ loss: E[ (w - sum(people.pay, sex = F))^2 ]
 privacy: w is 1-DP wrt people, replacing one record
 fairness: w is independent of sex, up to 0.1
 """
+PRODUCT = """\
+parties: p in 1..20
+variables:
+  input a[p] in [0, 1]
+  input b[p] in [0, 2]
+  output O
+loss: E[ (O - sum(a[p] * b[p] for p))^2 ]
+privacy: O is 1-DP wrt (a, b), replacing one p
+"""
+SHARE = """\
+variables:
+  input x in grid(0, 1, 0.5)
+  output z in {0, 1}
+  choose a in (0, 1]
+  intermediate guess
+background:
+  E[z | x] = a * x + (1 - a) / 2
+  guess = (z - (1 - a) / 2) / a
+loss: worst[ (guess - x)^2 ]
+privacy: z is 1-LDP wrt x
+"""
+PARTIAL = """\
+parties: voter in 1..9
+variables:
+  input ballot[voter] in partial_ranking of {a, b, c}
+  intermediate winner
+  output O
+background: winner = borda_lottery(ballot)
+loss: worst[ total_variation(O, winner) ]
+privacy: O is 1-DP wrt ballot, replacing one voter
+"""
+
+
+def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", unit: str = "one record") -> str:
+    return f"variables:\n  input {held}\n  output O\n{more}loss: {loss}\nprivacy: O is 1-DP wrt x, replacing {unit}\n"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +157,8 @@ fairness: w is independent of sex, up to 0.1
             CUT,
             {},
             "the plan does not say where records lie",
-            "at most 4 records",
-            [
-                ("  choose k in 1..3\n", ""),
-                ("at most k", "at most 4"),
-                ("  count(visits, by = {person}) ~ poisson(2)\n", ""),
-            ],
+            "a law of each column: visits.spent ~ uniform",
+            [("visits.district ~ uniform\n", "visits.district ~ uniform\n  visits.spent ~ uniform\n")],
             id="a law of records",
         ),
         pytest.param(
@@ -162,6 +176,89 @@ fairness: w is independent of sex, up to 0.1
             "`replacing one record`",
             [("adding or removing", "replacing")],
             id="a mean",
+        ),
+        pytest.param(
+            of_table("E[ (O - sum(x[i]^2 for i in 1..20))^2 ]", "x in [-2, 1]^20", unit="one entry"),
+            {},
+            "`^` of a secret value is not linear",
+            "`input x in table(v in [-2, 1])^20`, sum(x.v^2), `one record`",
+            [
+                ("x in [-2, 1]^20", "x in table(v in [-2, 1])^20"),
+                ("sum(x[i]^2 for i in 1..20)", "sum(x.v^2)"),
+                ("one entry", "one record"),
+            ],
+            id="squares of entries",
+        ),
+        pytest.param(
+            PRODUCT,
+            {},
+            "a product of two secret values",
+            "`input row[p] in table(a in [0, 1], b in [0, 2])^1`, sum(row.a * row.b)",
+            [
+                (
+                    "  input a[p] in [0, 1]\n  input b[p] in [0, 2]\n",
+                    "  input row[p] in table(a in [0, 1], b in [0, 2])^1\n",
+                ),
+                ("sum(a[p] * b[p] for p)", "sum(row.a * row.b)"),
+                ("(a, b)", "row"),
+            ],
+            id="products of what one holds",
+        ),
+        pytest.param(
+            of_table("worst[ rank_error(O, argmax([count(x, age in 0..9), count(x, age in 10..99)])) ]"),
+            {},
+            "about a column of a table",
+            "people.group = cut(people.age, [0, 10, 20])",
+            [
+                ("loss", "background: x.group = cut(x.age, [0, 10, 100])\nloss"),
+                ("[count(x, age in 0..9), count(x, age in 10..99)]", "histogram(x, by = {group})"),
+            ],
+            id="the largest of counts",
+        ),
+        pytest.param(
+            of_table("worst[ (O - count(x, age > 9))^2 / (count(x, age > 9) + 1)^2 ]"),
+            {},
+            "by the data, no noise of one size is best",
+            "`n is 1-metric-DP wrt c, distance |c - c'|`",
+            [
+                ("x in table(age in 0..99)", "x in 0..9"),
+                ("output O", "output O in 0..9"),
+                ("(O - count(x, age > 9))^2 / (count(x, age > 9) + 1)^2", "(O - x)^2 / (x + 1)^2"),
+                ("1-DP wrt x, replacing one record", "1-metric-DP wrt x, distance |x - x'|"),
+            ],
+            id="relative errors",
+        ),
+        pytest.param(
+            of_table("E[ ||O - prefix_sums(histogram(x))||^2 ]", more="  output M = monotone(O)\n"),
+            {},
+            "no function monotone",
+            "write consistent(O)",
+            [("monotone", "consistent")],
+            id="totals that never fall",
+        ),
+        pytest.param(
+            of_table("E[ ||O - sum(x.paid, by = {page})||^2 ]", "x in table(page in unknown, paid in [0, 1])"),
+            {},
+            "sums of paid by keys that are unknown",
+            "list the keys: page in {a, b, c}",
+            [("page in unknown", "page in {a, b, c}")],
+            id="sums by unknown keys",
+        ),
+        pytest.param(
+            SHARE,
+            {},
+            "a loss that depends on what is chosen is averaged",
+            "under background x ~ uniform",
+            [("worst[", "E["), ("background:\n", "background:\n  x ~ uniform\n")],
+            id="the worst of a chosen share",
+        ),
+        pytest.param(
+            PARTIAL,
+            {},
+            "orders of some alternatives are written as a call",
+            "write partial_ranking({a, b, c}, 2)",
+            [("partial_ranking of {a, b, c}", "partial_ranking({a, b, c}, 2)")],
+            id="partial rankings",
         ),
     ],
 )
