@@ -38,6 +38,8 @@ LARGEST_COUNT = 1_000_000
 BITS = 100
 """Binary places of chances and mean costs that are no fractions."""
 PRECISION = 320
+FAR = Fraction(10) ** 12
+"""From where on nothing lies farther."""
 LEAST = Fraction(1, 10**9)
 """Least probability of the domain under a law that goes beyond it."""
 LEAST_TAIL = arb(2) ** -PRECISION
@@ -184,6 +186,33 @@ def real_law(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Rea
     with declared_at(law.span):
         numbers: Any = DISTRIBUTIONS[law.distribution].checked(given)
         return rule(*(numbers or (low, high)))
+
+
+def shares_of_law(
+    model: Model, law: DataModel, low: Fraction, high: Fraction
+) -> tuple[Sequence[Fraction], Sequence[Fraction], Sequence[Fraction]]:
+    """The chances, and the first two moments, of what lies below two ends, between them, and above.
+
+    Raises: Failure PS0514, PS0406 for laws that are not known here.
+    """
+    found = real_law(model, law, low, high)
+    least = found.least if found.least is not None else min(low, Fraction(0)) - FAR
+    most = found.most if found.most is not None else max(high, Fraction(0)) + FAR
+    ends = ((min(least, low), low), (low, high), (high, max(most, high)))
+    with ctx.workprec(PRECISION):
+        below, inside, above = (found.between(*some) for some in ends)
+    whole = below[0] + inside[0] + above[0]  # what is uniform is told by lengths
+    return tuple([part / whole for part in some] for some in (below, inside, above))  # type: ignore[return-value]
+
+
+def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Fraction:
+    """The mean of a number that is moved between two ends, to so many binary places, inside of them.
+
+    Raises: Failure PS0514, PS0406 for laws that are not known here.
+    """
+    below, inside, above = shares_of_law(model, law, low, high)
+    mean = low * below[0] + inside[1] + high * above[0]
+    return min(max(Fraction(round(mean * 2**BITS), 2**BITS), low), high)
 
 
 def _uniform(start: Fraction, stop: Fraction) -> RealLaw:

@@ -6,13 +6,10 @@ says is asserted by the user, and no guarantee rests on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
-
-from flint import ctx
 
 from privspec.core.records import dataclass, replace
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
@@ -30,10 +27,8 @@ if TYPE_CHECKING:
     from privspec.kernel.designs import Clipped
     from privspec.problem.elaborate import Problem
 
-PRECISION, BITS = 256, 96
-"""Binary digits of tails, and of the moments that are stated."""
-FAR = Fraction(10) ** 12
-"""In units of a law's limit or one, from where on nothing lies lower."""
+BITS = 96
+"""Binary digits of the moments that are stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +87,12 @@ def clipped_of(model: Model, problem: Problem) -> Clipped | None:
         return None
 
 
-def _parts(
-    model: Model, law: DataModel, low: Fraction, high: Fraction
-) -> tuple[Sequence[Fraction], Sequence[Fraction], Sequence[Fraction]]:
-    """The chances, and the first two moments, of what lies below two ends, between them, and above.
-
-    Raises: Failure PS0514, PS0406 for laws that are not known here.
-    """
-    from privspec.problem.cells import real_law
-
-    found = real_law(model, law, low, high)
-    least = found.least if found.least is not None else min(low, Fraction(0)) - FAR
-    most = found.most if found.most is not None else max(high, Fraction(0)) + FAR
-    ends = ((min(least, low), low), (low, high), (high, max(most, high)))
-    with ctx.workprec(PRECISION):
-        below, inside, above = (found.between(*some) for some in ends)
-    whole = below[0] + inside[0] + above[0]  # what is uniform is told by lengths
-    return tuple([part / whole for part in some] for some in (below, inside, above))  # type: ignore[return-value]
-
-
-def mean_within(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Fraction:
-    """The mean of a number that is moved between two ends, to so many binary places, inside of them.
-
-    Raises: Failure PS0514, PS0406 for laws that are not known here.
-    """
-    below, inside, above = _parts(model, law, low, high)
-    mean = low * below[0] + inside[1] + high * above[0]
-    return min(max(Fraction(round(mean * 2**BITS), 2**BITS), low), high)
-
-
 def _moved(model: Model, one: Limited) -> tuple[Fraction, Fraction]:
     """The mean, and the mean square, of how far a number is moved."""
+    from privspec.problem.cells import shares_of_law
+
     assert one.law is not None
-    below, _, above = _parts(model, one.law, one.low, one.high)
+    below, _, above = shares_of_law(model, one.law, one.low, one.high)
     mean = one.low * below[0] - below[1] - (above[1] - one.high * above[0])
     sides = [(mass, first, second, end) for (mass, first, second), end in ((below, one.low), (above, one.high))]
     square = sum((second - 2 * end * first + end**2 * mass for mass, first, second, end in sides), Fraction(0))

@@ -407,7 +407,7 @@ def _shares_of_ends(model: Model, held: InputBlock) -> Grid | None:
 
     What a record adds to a square is then at most what it would at its ends, by those chances.
     """
-    from privspec.problem.clipping import mean_within
+    from privspec.problem.cells import mean_within
 
     laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
     schema, each = held.schema or (), list[list[Fraction]]()

@@ -14,7 +14,8 @@ from privspec.api import Problem
 from privspec.families.decision import sealed
 from privspec.kernel import judge
 from privspec.plan import Plan
-from privspec.problem.clipping import _moved, limited, mean_within
+from privspec.problem.cells import mean_within
+from privspec.problem.clipping import _moved, limited
 
 PAY = """variables:
   choose C in {10, 20, 50, 100}

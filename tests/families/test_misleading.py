@@ -28,6 +28,23 @@ variables:
 loss: E[ (O - sum(x))^2 ]
 privacy: O is e-DP wrt x, replacing one entry
 """
+SPENT = """\
+components:
+  part = spec("part.priv", x = x, r = r1)
+variables:
+  input x in [0, 1]^4
+  choose r1 in [0, inf)
+loss: part.loss
+privacy: part.O is (1, 1e-6)-DP wrt x, replacing one entry
+"""
+SPENDS = """\
+parameters: r = 1
+variables:
+  input x in [0, 1]^4
+  output O
+loss: E[ ||O - x||^2 ]
+privacy: O is r-zCDP wrt x, replacing one entry
+"""
 CUT = """\
 parties: person in 1..100
 variables:
