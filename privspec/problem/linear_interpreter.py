@@ -260,7 +260,8 @@ class Interpreter(Algebra[Reading]):
             row = " * ".join(f"row.{node.name}" for node in held) if len(held) > 1 else f"row.{held[0].name}^2"
             written = f"`input row[{index}] in table({columns})^1`, sum({row})"
             return f"what one {index} holds is added up as columns: {written}"
-        if len(held) > 1 or not isinstance(held[0].domain, Power):
+        called = any(every(expr, syntax.Call))
+        if len(held) > 1 or called or not isinstance(held[0].domain, Power):
             return None
         name, size = held[0].name, prod(held[0].type.shape)
         written = f"`input {name} in table(v in {described[0]})^{size}`, sum({name}.v^2), `one record`"
@@ -582,7 +583,7 @@ class Interpreter(Algebra[Reading]):
                 if not self._fixed(expr.right):
                     text = "a loss is divided by public numbers only: by the data, no noise of one size is best"
                     hint = "a law for each value of one count is sought: `input c in 0..60`, `output n in 0..60`, "
-                    hint += "`n is 1-metric-DP wrt c, distance |c - c'|`"
+                    hint += "under metric privacy (`privspec help metric privacy`)"
                     raise Failure("PS0501", expr.right.span, text, help=hint)
                 return self._squares(expr.left).scaled(1.0 / self._weight(expr.right))
             case syntax.Binary(op="^", right=exponent) if self._is_two(exponent):

@@ -236,7 +236,7 @@ def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", 
             of_table("worst[ (O - count(x, age > 9))^2 / (count(x, age > 9) + 1)^2 ]"),
             {},
             "by the data, no noise of one size is best",
-            "`n is 1-metric-DP wrt c, distance |c - c'|`",
+            "`input c in 0..60`, `output n in 0..60`, under metric privacy (`privspec help metric privacy`)",
             [
                 ("x in table(age in 0..99)", "x in 0..9"),
                 ("output O", "output O in 0..9"),
