@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from privspec.solvers.highs import linear_program
 
 Array: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Array], Array]
@@ -163,6 +162,8 @@ def _program(
     costs[: len(fall)], total[: len(fall)] = cost * fall, whole * fall
     if point:
         total[-1] = 1.0
+    from privspec.solvers.highs import linear_program  # few specs have laws in steps, and loading HiGHS takes time
+
     found = linear_program(costs, (matrix, limits), (total[None], np.ones(1)))
     if found is None:
         return None

@@ -437,3 +437,21 @@ def test_numbers_that_count_one_by_one_are_refused_where_they_are_many() -> None
     with pytest.raises(SpecError, match="count one by one") as refused:
         lowered(model_of(spec(X.replace("^12", "^100000"), "y = prefix_sums(x)[5]")))
     assert refused.value.diagnostics[0].code == "PS0512"
+
+
+def test_a_bound_counts_what_moves_alike_once() -> None:
+    """People of one table with a record each change the same answers: one of them stands for all, and no less is shown."""
+    text = """variables:
+  input x[p] in table(age in {a, b, c}, pay in [0, 2])^1
+  output O
+  output Q
+parties: p in 1..%d
+loss: E[ ||O - histogram(x, by = {age})||^2 ] + E[ (Q - sum(x.pay))^2 ]
+privacy: (O, Q) is 1-GDP wrt x, replacing one p
+"""
+    few, many = (Problem(text % people).solve() for people in (2, 12))
+    rows = [plan.document["claims"]["bound"]["differences"][0]["columns"] for plan in (few, many)]
+    assert rows[1]["shape"][0] <= 2 * rows[0]["shape"][0] < 36
+    assert many.verify().ok
+    assert many.loss.lower_bound == pytest.approx(few.loss.lower_bound, rel=1e-6)
+    assert many.loss.lower_bound == pytest.approx(many.loss.value, rel=1e-6)

@@ -402,7 +402,7 @@ def test_a_bound_by_amounts_of_parties_is_about_what_one_of_them_changes() -> No
     for path, value, words in (
         ((*at, "mu"), "1", "is not"),
         # two parties at once
-        ((*at, "columns", "places", "rows"), [0, 1, 10, 15], "no difference of neighbours"),
+        ((*at, "columns", "places", "rows"), [0, 1, 11], "no difference of neighbours"),
         ((*each, 3, "amounts", 0, 1), "1/100", ""),
         ((*each, 0, "amounts", 0, 1), "1/200", ""),
         (("loss", "lower_bound"), plan["loss"]["lower_bound"] * 1.01, ""),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import pairwise
 from math import frexp, lcm
 from typing import Any
 
@@ -51,7 +52,7 @@ from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import array
 from privspec.kernel.writing import sparse as sparse_json
 from privspec.problem.elaborate import elaborate
-from privspec.solvers.programs import MEETING, Array, Pairs, box_scaling, shorter
+from privspec.solvers.programs import MEETING, Array, Pairs, Streams, box_scaling, shorter
 
 Json = dict[str, Any]
 Judge = Callable[[Frame, Release, JsonNode], LowerBound]
@@ -315,6 +316,21 @@ def bound_witness(
     }
 
 
+def _alike(target: Array, part: scipy.sparse.csc_array, weights: Array) -> tuple[scipy.sparse.csc_array, Array]:
+    """One of all differences that move what is asked (target, (m, n)) alike, with the weights of all."""
+    _, kinds = np.unique(target, axis=1, return_inverse=True)
+    if len(set(kinds.tolist())) == target.shape[1]:
+        return part, weights
+    first = dict[bytes, int]()
+    of = np.empty(part.shape[1], dtype=np.intp)
+    part.sort_indices()
+    for column, (start, stop) in enumerate(pairwise(part.indptr.tolist())):
+        moved = kinds[part.indices[start:stop]].tobytes() + part.data[start:stop].tobytes()
+        of[column] = first.setdefault(moved, column)
+    kept, whose = np.unique(of, return_inverse=True)
+    return scipy.sparse.csc_array(part[:, kept]), np.bincount(whose, weights)
+
+
 def _within_runs(pairs: scipy.sparse.csc_array, among: Pairs) -> scipy.sparse.csc_array:
     """Pairs of cells as columns (n, K), the second moved to the run of the first: a question sees the same of both."""
     if among.runs == 1 or np.any(np.diff(pairs.indptr) != 2):
@@ -344,13 +360,17 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         if isinstance(among, Pairs):
             part = _within_runs(scipy.sparse.csc_array(part), among)
             cells = among.coordinates if among.runs == 1 else None
+        weighed, shares = part, weights
+        if not isinstance(among, Streams) and dual.scope != "messages" and dual.owners is None:
+            weighed, shares = _alike(problem.system.target, scipy.sparse.csc_array(part), weights)
+            cells = cells if len(shares) == len(weights) else None
         own = Seen(
             view.index,
             mu,
             budget / view.cover,
             visible,
-            scipy.sparse.csc_array(part * (budget / view.cover)),
-            weights,
+            scipy.sparse.csc_array(weighed * (budget / view.cover)),
+            shares,
             None if cells is None else (int(cells[0]), int(cells[-1]) + 1),
         )
         found[view.index] = own if view.index not in found else found[view.index].joined(own)
