@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_419,
     "execute": 79_901,
     "explain": 79_338,
-    "families": 217_841,
+    "families": 217_849,
     "functions": 15_597,
     "kernel": 148_081,
     "language": 28_968,

@@ -440,7 +440,7 @@ def test_numbers_that_count_one_by_one_are_refused_where_they_are_many() -> None
 
 
 def test_a_bound_counts_what_moves_alike_once() -> None:
-    """People of one table with a record each change the same answers: one of them stands for all, and no less is shown."""
+    """People of a table with a record each change the same answers: one stands for all, and no less is shown."""
     text = """variables:
   input x[p] in table(age in {a, b, c}, pay in [0, 2])^1
   output O

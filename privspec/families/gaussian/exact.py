@@ -328,7 +328,8 @@ def _alike(target: Array, part: scipy.sparse.csc_array, weights: Array) -> tuple
         moved = kinds[part.indices[start:stop]].tobytes() + part.data[start:stop].tobytes()
         of[column] = first.setdefault(moved, column)
     kept, whose = np.unique(of, return_inverse=True)
-    return scipy.sparse.csc_array(part[:, kept]), np.bincount(whose, weights)
+    together = np.bincount(whose, weights).astype(float)
+    return scipy.sparse.csc_array(part[:, kept]), together
 
 
 def _within_runs(pairs: scipy.sparse.csc_array, among: Pairs) -> scipy.sparse.csc_array:
