@@ -170,7 +170,7 @@ def _by_steps(row: list[Fraction], used: tuple[Piece, ...]) -> Fraction:
     """What records move the answer by every multiple of, up to what one moves it by at most; 0 if there is no such."""
     if len(used) != 1:
         return ZERO
-    swap, ends = used[0].shape == "swap", [row[i] for i in used[0].at]
+    swap, ends = used[0].shape == "swap", {row[i] for i in used[0].at}
     least = min(ends) if swap else ZERO
     values = sorted({abs(value - least) for value in ends} - {ZERO})
     # of two cells any two: differences of values that are evenly far apart
@@ -204,7 +204,9 @@ def _furthest(row: list[Fraction], unit: tuple[Piece, ...]) -> Fraction:
     """How far the pieces of a unit move the answer together at most."""
     total = ZERO
     for piece in unit:
-        ends = [sum((row[i] * share for i, share in edge), ZERO) for edge in piece.edges]
+        ends = [row[i] for i in piece.at]
+        if piece.along is not None:
+            ends = [sum((row[i] * share for i, share in edge), ZERO) for edge in piece.edges]
         total += piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
     return total
 
