@@ -23,7 +23,7 @@ TOKENS = {
     "explain": 79_338,
     "families": 217_849,
     "functions": 15_597,
-    "kernel": 148_103,
+    "kernel": 148_081,
     "language": 28_968,
     "model": 126_913,
     "noise": 8_964,

@@ -76,8 +76,11 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
         left, each = change.count, [(_furthest(row, unit), copies, unit) for unit, copies in change.units]
         furthest, used = ZERO, tuple[Piece, ...]()
         for size, copies, unit in sorted(each, key=lambda one: one[:2], reverse=True):
-            if size and left:
-                furthest, left, used = furthest + size * min(copies, left), left - min(copies, left), (*used, *unit)
+            taken = min(copies, left) if size else 0
+            if taken:
+                furthest += size * taken
+                left -= taken
+                used += unit
         found.append((furthest, _step(frame, block, asked, difference, used)))
     sensitivity, step = max(found, key=_best, default=(ZERO, None))
     if not sensitivity:
@@ -170,8 +173,8 @@ def _by_steps(row: list[Fraction], used: tuple[Piece, ...]) -> Fraction:
     """What records move the answer by every multiple of, up to what one moves it by at most; 0 if there is no such."""
     if len(used) != 1:
         return ZERO
-    swap, ends = used[0].shape == "swap", {row[i] for i in used[0].at}
-    least = min(ends) if swap else ZERO
+    ends = {row[i] for i in used[0].at}
+    least = min(ends) if used[0].shape == "swap" else ZERO
     values = sorted({abs(value - least) for value in ends} - {ZERO})
     # of two cells any two: differences of values that are evenly far apart
     even = all(value == k * values[0] for k, value in enumerate(values, 1))
@@ -205,8 +208,8 @@ def _furthest(row: list[Fraction], unit: tuple[Piece, ...]) -> Fraction:
     total = ZERO
     for piece in unit:
         ends = [row[i] for i in piece.at]
-        if piece.along is not None:
-            ends = [sum((row[i] * share for i, share in edge), ZERO) for edge in piece.edges]
+        if piece.along:
+            ends = [sum((row[i] * share for i, share in piece.edges[0]), ZERO)]
         total += piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
     return total
 

@@ -191,10 +191,10 @@ def mass(
         if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
             raise given.wrong("is no mixture of differences of two cells")
         return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
-    owners = [owners_of(moves) for moves in found]
+    pairs = [(moves, owners_of(moves)) for moves in found]
     for row, often in zip(rows, times or [Fraction(1)] * len(rows), strict=True):
         column = {i: v for i, v in enumerate(row) if v}
-        sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
+        sizes = [gauge(*pair, column) for pair in pairs]
         known = [size for size in sizes if size is not None]
         if not known:
             raise given.wrong("is no difference of neighbours")
@@ -223,10 +223,10 @@ def mass_of_persons(
     kinds = [f"{one.name} {one.amounts}" for one in each]
     changes = units_by_measure(units_of(difference, block.places), block.places[difference.parts[0].start], kinds)
     squares = {kind: largest_mu_squared(known[kind], pure, JsonNode(None, given.place)) for kind in changes}
-    owners, total = {kind: owners_of(own) for kind, own in changes.items()}, ZERO
+    pairs, total = {kind: (own, owners_of(own)) for kind, own in changes.items()}, ZERO
     for row, often in zip(columns.tolist(), times, strict=True):
         column = {i: v for i, v in enumerate(row) if v}
-        sizes = {kind: gauge(own, owners[kind], column) for kind, own in changes.items()}
+        sizes = {kind: gauge(*pair, column) for kind, pair in pairs.items()}
         costs = [size**2 * squares[kind] for kind, size in sizes.items() if size is not None]
         if not costs:
             raise given.wrong("is no difference of neighbours")
