@@ -12,6 +12,7 @@ from privspec.core.rounding import exp_down
 from privspec.kernel.laws.voting import DUMMY_VOTES, EXPONENTIAL, PERMUTE_AND_FLIP, PLURALITY, VotingRule
 from privspec.model.domains import Domain, FiniteSet, Rankings, Symbol, Symbols, Type
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
+from privspec.model.values import exact_array
 from privspec.model.voting import Borda, Drawn, FirstChoice, Lottery, Points, scores
 
 LARGEST_EPSILON = 30
@@ -89,6 +90,22 @@ def _borda_scores(arguments: Arguments, name: str) -> Bound:
     return Bound(Type((len(order),)), apply)
 
 
+def _pairwise(arguments: Arguments, name: str) -> Bound:
+    _, domain = _votes(arguments, name, rankings=True, choices=False)
+    order = domain.items if isinstance(domain, FiniteSet) else ()
+
+    def above(vote: Any, one: Symbol, other: Symbol) -> bool:
+        """What a partial ranking leaves out stands below all that it names."""
+        return one in vote and (other not in vote or vote.index(one) < vote.index(other))
+
+    def apply(votes: Any) -> Any:
+        ballots = [tuple(vote) for vote in votes]
+        counts = [Fraction(sum(above(vote, one, other) for vote in ballots)) for one in order for other in order]
+        return exact_array(counts, (len(order), len(order)))
+
+    return Bound(Type((len(order), len(order))), apply)
+
+
 def _manipulation(arguments: Arguments, _: str) -> Bound:
     winner, votes = arguments[0].type, arguments[1].type
     if winner.shape or not isinstance(winner.element, Symbols):
@@ -105,6 +122,7 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("exponential(votes, epsilon)", _selection(EXPONENTIAL), arity=(2, 2), symmetric=True),
     Function("permute_and_flip(votes, epsilon)", _selection(PERMUTE_AND_FLIP), arity=(2, 2), symmetric=True),
     Function("plurality(votes)", _plurality, symmetric=True, ties="the one that was declared first"),
-    Function("borda_scores(rankings)", _borda_scores, symmetric=True),
+    Function("borda_scores(rankings)", _borda_scores, symmetric=True, additive=True),
+    Function("pairwise(rankings)", _pairwise, symmetric=True, additive=True),
     Function("manipulation(O, votes)", _manipulation, arity=(2, 2), symmetric=True, of_laws=True),
 )

@@ -344,6 +344,8 @@ class Function:
     """What it takes among equals, as in "plurality takes, among equals, ..."; empty where it has no equals."""
     of_sums: FromSums | None = None
     """How it is worked out from sums, of a column of a table."""
+    additive: bool = False
+    """Whether it is the sum, over all votes, of what it is of each alone."""
     of_day: Callable[[date], str] | None = None
     """What it makes of a day, in a column that follows from one of days."""
     of_answers: bool = False

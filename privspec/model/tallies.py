@@ -5,14 +5,16 @@ from __future__ import annotations
 from privspec.core.records import replace
 from privspec.language import syntax
 from privspec.language.walk import every
-from privspec.model.domains import FiniteSet, Grid, IntegerRange, Table
+from privspec.model.domains import FiniteSet, Grid, IntegerRange, PartialRankingOf, RankingOf, Table
 from privspec.model.graph import GraphNode, Model
+from privspec.model.library import function_of
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import EachPart
 
 COUNTED = (FiniteSet, IntegerRange, Grid)
 """Domains whose values a histogram counts."""
+VOTES = (*COUNTED, RankingOf, PartialRankingOf)
 
 
 def with_tallies(model: Model) -> Model:
@@ -37,11 +39,16 @@ def with_tallies(model: Model) -> Model:
 
 
 def _only_tallied(model: Model, node: GraphNode) -> bool:
-    """Whether each party holds one of finitely many values, and all that is looked at is how many hold each."""
+    """Whether each party holds one of finitely many values, and all that is looked at is how many hold each, or adds up over them."""
     listed = [output.domain is not None and output.domain.size is not None for output in model.outputs]
-    if not node.index or len(node.type.shape) != 1 or not isinstance(node.domain, COUNTED) or all(listed):
+    if not node.index or len(node.type.shape) != 1 or not isinstance(node.domain, VOTES) or all(listed):
         return False
-    calls = [call for expr in model.expressions for call in every(expr, syntax.Call) if call.function == "histogram"]
+    calls = [call for expr in model.expressions for call in every(expr, syntax.Call) if _adds(call)]
     counted = sum(isinstance(arg, syntax.Name) and arg.id == node.name for call in calls for arg in call.arguments)
     used = sum(name.id == node.name for expr in model.expressions for name in every(expr, syntax.Name))
     return 0 < counted == used
+
+
+def _adds(call: syntax.Call) -> bool:
+    """Whether it is a sum over all votes of what each of them counts for."""
+    return call.function == "histogram" or function_of(call).additive

@@ -24,6 +24,7 @@ from privspec.model.evaluate import (
     Algebra,
     Environment,
     Unary,
+    bind_call,
     evaluate,
     floats,
     places,
@@ -31,7 +32,7 @@ from privspec.model.evaluate import (
     value_type,
 )
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Bound, function_of
+from privspec.model.library import Argument, Arguments, Bound, function_of
 from privspec.model.reports import COMPUTED, Failure
 from privspec.model.targets import environment
 from privspec.model.values import Value, joined_length
@@ -508,6 +509,19 @@ class Interpreter(Algebra[Reading]):
         return whole.mapped(image.shape[:-1], lambda rows: matrix @ rows, sparse_of(matrix))
 
     # --- calls -------------------------------------------------------------------------------------
+
+    def call(self, expr: syntax.Call) -> Reading:
+        votes = expr.arguments[0] if len(expr.arguments) == 1 else None
+        if not isinstance(votes, syntax.Name) or not function_of(expr).additive:
+            return super().call(expr)
+        node = self.model.nodes.get(votes.id)
+        held = None if node is None or node.kind is not syntax.VariableKind.INPUT else self.node(node.name, votes.span)
+        if node is None or node.domain is None or not isinstance(held, Cells):
+            return super().call(expr)
+        bound = bind_call(expr, Arguments((Argument(node.type, None, node.domain, votes.span),), {}))
+        each = [np.asarray(bound.apply([vote]), dtype=np.float64).ravel() for vote in node.domain.elements()]
+        matrix = np.column_stack(each)
+        return held.counts.mapped(bound.type.shape, lambda counts: matrix @ counts, matrix)
 
     def terms(self, item: syntax.Comprehension) -> tuple[Argument, Reading]:
         run = places_in_turn(item, self._of_one_unit(item.domain))

@@ -165,6 +165,8 @@ def test_votes():
     assert bind("random_dictator", words).domain == FiniteSet(("a", "b"))
     rankings = Argument(Type((2,), Rankings(RankingOf(("a", "b", "c")))))
     assert list(bind("borda_scores", rankings).apply([("a", "b", "c"), ("b", "a", "c")])) == [3, 3, 0]
+    partial = [("a", "b", "c"), ("b",)]
+    assert bind("pairwise", rankings).apply(partial).tolist() == [[0, 1, 1], [1, 0, 2], [0, 0, 0]]
     assert bind("borda_lottery", rankings).type.element == Symbols(("a", "b", "c"))
 
 
