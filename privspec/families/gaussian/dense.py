@@ -48,6 +48,7 @@ from privspec.solvers.programs import (
     OutOfTimeError,
     Pairs,
     Progress,
+    ReferenceFailedError,
     Site,
     SolverError,
     Streams,
@@ -311,7 +312,10 @@ def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unp
 def _solved_in_units(
     settings: Settings, program: GaussianProgram, progress: Progress | None
 ) -> GaussianSolution | Unprotectable:
-    if any(isinstance(view.differences, Streams) for view in program.views):
+    streams = any(isinstance(view.differences, Streams) for view in program.views)
+    if streams and program.limits:
+        return _at_prices(settings, program)
+    if streams:
         from privspec.solvers.streams import solve_streams  # few specs have any
 
         return solve_streams(program, settings.tolerance, settings.deadline, progress)
@@ -322,9 +326,24 @@ def _solved_in_units(
             found = _by_one_line(settings, program, progress)
             if found is not None:
                 return found
-    from privspec.families.gaussian.reference import solve_with_cvxpy
+    from privspec.families.gaussian.reference import TooLargeError, solve_with_cvxpy
 
-    return solve_with_cvxpy(program, deadline=settings.deadline)
+    try:
+        return solve_with_cvxpy(program, deadline=settings.deadline)
+    except (TooLargeError, ReferenceFailedError) as failed:
+        if not program.limits or settings.solver == "cvxpy":
+            raise
+        try:
+            return _at_prices(settings, program)
+        except NotSpecialError:
+            raise failed from None
+
+
+def _at_prices(settings: Settings, program: GaussianProgram) -> GaussianSolution:
+    """What a special solver finds where limits on errors have a price each."""
+    from privspec.solvers.limits import solve_at_prices  # few specs have lines that bind
+
+    return solve_at_prices(program, lambda own: _solved_in_units(settings, own, None))
 
 
 SEVERAL = 4
