@@ -14,7 +14,6 @@ from math import log
 
 import numpy as np
 import scipy
-
 from privspec.solvers.programs import (
     Array,
     ExpectedLoss,
@@ -81,16 +80,17 @@ def _first(program: GaussianProgram, scales: Array, solve: Solve) -> Array:
     if len(scales) == 1:
         return np.zeros(1)
     bounds = np.array([limit.bound for limit in program.limits])
+    least = float(scales @ bounds)
 
     def unproved(shares: Array) -> tuple[float, Array]:
         """The bound at prices in shares of `scales`, turned, with its slopes."""
         found = _solved(program, shares * scales, solve)
         errors = np.exp(_errors(program, found)) * bounds
-        return float(shares * scales @ bounds) - found.value, scales * (bounds - errors)
+        proved = found.value - float(shares * scales @ bounds)
+        return -proved / least, scales * (bounds - errors) / least
 
-    least = float(scales @ bounds)
     found = scipy.optimize.minimize(
-        lambda shares: tuple(part / least for part in unproved(shares)),
+        unproved,
         np.zeros(len(scales)),
         jac=True,
         method="L-BFGS-B",
@@ -112,8 +112,8 @@ def _solved(program: GaussianProgram, prices: Array, solve: Solve) -> GaussianSo
 
 def _root(program: GaussianProgram, found: GaussianSolution) -> Array:
     """A root of the covariance of the outputs."""
-    if found.reconstruction is not None:
-        return found.reconstruction
+    if found.reconstruction is not None or found.input_estimate is None:
+        return np.asarray(found.reconstruction)
     return np.asarray(program.target @ found.input_estimate)
 
 

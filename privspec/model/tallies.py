@@ -39,7 +39,7 @@ def with_tallies(model: Model) -> Model:
 
 
 def _only_tallied(model: Model, node: GraphNode) -> bool:
-    """Whether each party holds one of finitely many values, and all that is looked at is how many hold each, or adds up over them."""
+    """Whether each party holds one of finitely many values, of which only sums over all parties are looked at."""
     listed = [output.domain is not None and output.domain.size is not None for output in model.outputs]
     if not node.index or len(node.type.shape) != 1 or not isinstance(node.domain, VOTES) or all(listed):
         return False

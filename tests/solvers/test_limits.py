@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy
-
-from privspec.api import Problem
-from privspec.families.gaussian import reference
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.limits import solve_at_prices
 from privspec.solvers.programs import (
@@ -19,6 +16,9 @@ from privspec.solvers.programs import (
     View,
     WorstLoss,
 )
+
+from privspec.api import Problem
+from privspec.families.gaussian import reference
 
 SIZE = 6
 

@@ -73,9 +73,7 @@ def meets(problem: Problem, release: LinearRelease) -> bool:
 
 
 def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible:
-    """The least loss of Gaussian noise that meets every accuracy line, or the lines that conflict.
-
-    """
+    """The least loss of Gaussian noise that meets every accuracy line, or the lines that conflict."""
     system = problem.system
     views = problem.views(budgets)
     slack = _least_excess(problem, views, system.limits)
