@@ -989,6 +989,36 @@ def aggregate(
 
 @app.command(
     epilog=_examples(
+        "synthesize marginals.plan.json tables.json --records 1000 -o rows.csv",
+        "synthesize marginals.plan.json tables.json --records 200 -o rows.parquet",
+    )
+)
+@plan_path
+@click.argument("release", type=PATH, metavar="RELEASE")
+@click.option("--records", type=int, required=True, help="How many records to make up.")
+@output_option
+@mode_option
+@quiet_option
+def synthesize(plan: Path, release: Path, records: int, output: Path | None, mode: str, quiet: bool) -> None:
+    """Make up records that agree with the released tables of counts as nearly as records can (.csv or .parquet, by -o).
+
+    They follow from the release alone, so they cost no privacy. Printed is how well they keep each of its tables.
+    """
+    from privspec.core.files import refuse_overwriting
+
+    if output is not None:
+        refuse_overwriting([output], {"the release": release, "the plan": plan})
+    with _shown_now(quiet, _counted, 1.0) as progress:
+        made = _plan(plan).synthetic(release, records, progress=progress)
+    if output is not None:
+        made.write(output, int(mode, 8))
+        _note(f"records written to {output}", quiet)
+    if not quiet and output != Path(STANDARD):
+        print(made.text(), end="")
+
+
+@app.command(
+    epilog=_examples(
         "sweep prefix_sums --over epsilon=0.1:10:log:5", "sweep prefix_sums --over epsilon=0.5,1,2 -o frontier.csv"
     )
 )

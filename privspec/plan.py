@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from privspec.execute.family import Progress
     from privspec.execute.keeper import DataOwnerReport
     from privspec.execute.release import Release
+    from privspec.execute.synthetic import Synthetic
     from privspec.explain.facts import Judgement
     from privspec.families.tables.aggregate import Aggregate
     from privspec.model.graph import Model
@@ -580,6 +581,18 @@ class Plan:
             seed=seed,
             progress=progress or silent,
         )
+
+    def synthetic(self, release: Any, records: int, *, progress: Progress | None = None) -> Synthetic:
+        """Made-up records that agree best with the tables of counts of a release of this plan, at no cost.
+
+        Args: release, a file of it (.json), or what `run` gave; records, how many.
+        Raises: UsageError, DataError (PS0845), VerificationError.
+        """
+        from privspec.execute.family import silent
+        from privspec.execute.synthetic import synthetic
+
+        plan = self.verified()
+        return synthetic(plan.document, release, plan.model(), records, progress or silent)
 
     def to_json(self) -> str:
         """The document as text: what `-o` writes. The rows of an array stand in a line each."""

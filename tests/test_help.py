@@ -53,6 +53,10 @@ def test_the_examples_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert run_command_line(["solve", "frequency_survey", "-q"]) == 0
     survey = "run frequency_survey.plan.json --input answer=answers.csv --new-ledger -o reports.csv"
     assert run_command_line(shlex.split(survey)) == 0
+    Path("census.csv").write_text("age,sex,region\n" + "3,F,north\n8,M,west\n" * 40, "utf-8")
+    assert run_command_line(["solve", "marginals", "-q"]) == 0
+    census = "run marginals.plan.json --input people=census.csv --new-ledger -o tables.json"
+    assert run_command_line(shlex.split(census)) == 0
     every = [line for _, command in commands() for line in examples(command)]
     assert set(ELSEWHERE) <= set(every) and set(FIRST) <= set(every)
     for line in (*FIRST, *(one for one in every if one not in FIRST and one not in ELSEWHERE)):

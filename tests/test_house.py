@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_275,
     "editor": 6_419,
-    "execute": 79_901,
+    "execute": 81_786,
     "explain": 79_338,
     "families": 217_933,
     "functions": 15_797,
@@ -28,11 +28,11 @@ TOKENS = {
     "model": 126_952,
     "noise": 8_964,
     "problem": 82_419,
-    "solvers": 80_473,
-    "top": 25_804,
+    "solvers": 81_541,
+    "top": 26_046,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 363
+FILES = 365
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,

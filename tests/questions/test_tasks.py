@@ -144,6 +144,16 @@ def test_sixteen_tasks_are_there_or_said_to_be_missing() -> None:
         assert {line.partition(":")[0] for line in lines if not line.startswith(" ")} <= {*SECTIONS}
 
 
+@pytest.mark.slow
+def test_twenty_thousand_rows_agree_with_all_tables_of_two_columns() -> None:
+    found = plan(14)
+    release = found.run({"people": six(np.random.default_rng(5), 20_000)}, randomness=SimulationRandomness(2))
+    rows = found.synthetic(release, 20_000)
+    assert len(rows.places) == 20_000
+    assert len(rows.tables) == 15
+    assert all(one.within for one in rows.tables)
+
+
 @pytest.mark.parametrize("number", EACH)
 def test_a_task_is_solved_verified_run_on_three_formats_and_explained(number: int, tmp_path: Path) -> None:
     found = plan(number)
