@@ -1209,7 +1209,7 @@ def ledger_init(database: Path, limits: Sequence[str], change: bool) -> None:
 @ledger_app.command("show", epilog=_examples("ledger show series.ledger.db"))
 @ledger_path
 def ledger_show(database: Path) -> None:
-    """Show what was spent and what is left."""
+    """List the releases: when, of what plan, what each cost, and how much one more may cost."""
     from privspec.execute.ledger import show
 
     print(show(database).describe())

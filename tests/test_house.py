@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_275,
     "editor": 6_419,
-    "execute": 81_786,
+    "execute": 82_271,
     "explain": 79_338,
     "families": 217_933,
     "functions": 15_797,

@@ -9,12 +9,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.records import dataclass
-from privspec.core.rounding import exp_up, log_up, sqrt_up
+from privspec.core.rounding import exp_up, log_up, root, sqrt_down, sqrt_up
 from privspec.kernel.divergences import Condition
 from privspec.kernel.measures import named
 
@@ -230,17 +231,26 @@ class Limit(ABC):
         """
         return all(self.reached(spends)[name] <= amount for name, amount in self.amounts.items())
 
-    def describe(self) -> str:
+    def left(self, spends: Sequence[Spend]) -> Limit | None:
+        """The most that one more release may cost, rounded down, in the amount that adds up; None: nothing is left.
+
+        Raises: MixedError if there is no rule to add up what was spent.
+        """
+        reached = self.reached(spends)
+        rest = {name: amount - reached[name] for name, amount in self.amounts.items()}
+        return limit_from_json(rest) if min(rest.values()) >= 0 and any(rest.values()) else None
+
+    def describe(self, *, down: bool = False) -> str:
         """As it is written: "epsilon=2 delta=1e-6"."""
-        return _amounts(self.amounts)
+        return _amounts(self.amounts, down=down)
 
     def spent(self, spends: Sequence[Spend]) -> str:
         """What these amount to, for people to read."""
         return _amounts(self.reached(spends))
 
 
-def _amounts(amounts: Mapping[str, Fraction]) -> str:
-    return " ".join(f"{name}={_decimal(amount)}" for name, amount in amounts.items())
+def _amounts(amounts: Mapping[str, Fraction], *, down: bool = False) -> str:
+    return " ".join(f"{name}={_decimal(amount, down=down)}" for name, amount in amounts.items())
 
 
 def _sum(values: Sequence[Fraction | None], measure: str) -> Fraction:
@@ -260,7 +270,12 @@ class MuLimit(Limit):
         return _mu_squared(spends) <= self.mu**2
 
     def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
-        return {"mu": sqrt_up(_mu_squared(spends))}
+        squared = _mu_squared(spends)
+        return {"mu": exact if (exact := root(squared)) ** 2 == squared else sqrt_up(squared)}
+
+    def left(self, spends: Sequence[Spend]) -> Limit | None:
+        rest = self.mu**2 - _mu_squared(spends)
+        return MuLimit(root(rest)) if rest > 0 else None
 
 
 def _mu_squared(spends: Sequence[Spend]) -> Fraction:
@@ -316,10 +331,21 @@ class EpsilonDeltaLimit(Limit):
             epsilon, delta = epsilon + more[0], delta + more[1]
         return {"epsilon": epsilon, "delta": delta}
 
+    def left(self, spends: Sequence[Spend]) -> Limit | None:
+        if spends and spends[0].mu is not None:
+            from privspec.kernel.gaussian import mu_down
+
+            return MuLimit(mu_down(self.epsilon, self.delta)).left(spends)
+        if self._by_rho(spends):
+            # the largest rho for which (epsilon - rho)^2 >= 4 rho log(1 / delta)
+            log = log_up(1 / self.delta)
+            return RhoLimit(max(sqrt_down(self.epsilon + log) - sqrt_up(log), Fraction(0)) ** 2).left(spends)
+        return Limit.left(self, spends)
+
     def spent(self, spends: Sequence[Spend]) -> str:
         reached = self.reached(spends)
         if spends and (spends[0].mu is not None or self._by_rho(spends)):
-            return f"delta={float(reached['delta']):.3g} at epsilon={_decimal(self.epsilon)}"
+            return f"delta={_decimal(reached['delta'], digits=3)} at epsilon={_decimal(self.epsilon)}"
         return _amounts(reached)
 
     @staticmethod
@@ -358,10 +384,10 @@ def kinds_that_count(spends: Sequence[Spend]) -> list[str]:
     return found
 
 
-def _decimal(value: Fraction) -> str:
-    """An amount for people: exact if short, else rounded up in the 7th digit."""
-    text = f"{float(value):.7g}"
-    return text if Fraction(text) >= value else f"{float(value) * (1 + 1e-7):.7g}"
+def _decimal(value: Fraction, *, digits: int = 7, down: bool = False) -> str:
+    """An amount for people: exact if short, else rounded up in its last digit, or down if it is what is left."""
+    rounding = Context(prec=digits, rounding=ROUND_FLOOR if down else ROUND_CEILING)
+    return f"{float(rounding.divide(Decimal(value.numerator), Decimal(value.denominator))):.{digits}g}"
 
 
 _LIMITS: Mapping[frozenset[str], Callable[[Mapping[str, Fraction]], Limit]] = {

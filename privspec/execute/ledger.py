@@ -15,7 +15,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -130,7 +130,7 @@ class LedgerState:
 
     def describe(self) -> str:
         """A few lines for people."""
-        lines = [a.describe() for a in self.accounts]
+        lines = [line for account in self.accounts for line in self._statement(account)]
         if self.waiting is not None:
             lines.append(f"{self.waiting.describe()} for the unit of the first release")
         lines += counted_rounds(self.events)
@@ -140,6 +140,28 @@ class LedgerState:
             if event.body["kind"] == "statement"
         ]
         return "\n".join([*lines, f"{len(self.events)} events, last {self.head[:16]}"])
+
+    def _statement(self, account: Account) -> Iterator[str]:
+        """An account, what it was changed by, event after event, and how much one more release may cost."""
+        yield account.describe()
+        for event in self.events:
+            when = f"  on {str(event.body['time'])[:16].replace('T', ' at ')} UTC"
+            if event.body["kind"] == "debit" and account.unit in (spends := _spends(event)):
+                name = (
+                    "".join(sign for sign in str(event.body["spec"]) if sign.isprintable()) or "a spec without a name"
+                )
+                cost = budget.own_limit(spends[account.unit]).describe()
+                yield f"{when}: {name} (plan {str(event.body['plan_sha256'])[:12]}) cost {cost}"
+            elif event.body["kind"] == "limit" and event.body["why"] == "changed":
+                if event.body["unit"] is None or budget.Unit.from_json(event.body["unit"]) == account.unit:
+                    yield f"{when}: the limit was changed to {budget.limit_from_json(event.body['limit']).describe()}"
+        if account.limit is not None and account.spends:
+            with suppress(budget.MixedError):
+                left = account.limit.left(account.spends)
+                told = (
+                    "nothing is left" if left is None else f"one more release may cost up to {left.describe(down=True)}"
+                )
+                yield f"  {told}"
 
 
 def place_of(inputs: Mapping[str, Any], named: Path | str | None = None) -> Path:

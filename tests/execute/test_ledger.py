@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from privspec.execute import ledger
 from privspec.execute.budget import (
     EpsilonDeltaLimit,
     EpsilonLimit,
+    Limit,
     MixedError,
     MuLimit,
     RhoLimit,
@@ -568,3 +569,72 @@ def test_ledger_and_journal_are_for_their_owner_whatever_the_umask(
     ledger.create(path, ["mu=1"], change=True)
     ledger.debit(path, identity_plan)
     assert path.stat().st_mode & 0o777 == 0o640, "told otherwise"
+
+
+# --- what a ledger says of its releases -----------------------------------------------------------
+
+AMOUNTS = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(1, 2), max_denominator=1000)
+MADE: Mapping[str, Callable[[Fraction], Spend]] = {
+    "mu": lambda amount: Spend(mu=amount),
+    "rho": lambda amount: Spend(rho=amount),
+    "epsilon": lambda amount: Spend(pure=amount),
+}
+SMALL_DELTA = Fraction(1, 10**6)
+
+
+@given(st.sampled_from([*MADE]), st.lists(AMOUNTS, max_size=4), st.booleans())
+def test_what_is_left_may_be_spent_and_no_more(kind: str, amounts: list[Fraction], by_delta: bool) -> None:
+    spends = [MADE[kind](amount) for amount in amounts]
+    own: dict[str, Limit] = {
+        "mu": MuLimit(Fraction(1)),
+        "rho": RhoLimit(Fraction(1)),
+        "epsilon": EpsilonLimit(Fraction(1)),
+    }
+    limit = EpsilonDeltaLimit(Fraction(2), SMALL_DELTA) if by_delta else own[kind]
+    left = limit.left(spends)
+    if left is None:
+        assert not limit.allows([*spends, MADE[kind](Fraction(1, 10**6))])
+        return
+    ((name, most), *_) = left.amounts.items()
+    if name == kind and (spends or not by_delta):
+        assert limit.allows([*spends, MADE[kind](most)])
+        assert not limit.allows([*spends, MADE[kind](most * Fraction(1001, 1000) + Fraction(1, 10**9))])
+    said = Fraction(left.describe(down=True).split()[0].partition("=")[2])
+    assert most * (1 - Fraction(1, 10**6)) <= said <= most
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**6))
+def test_amounts_are_told_rounded_towards_privacy(amount: Fraction) -> None:
+    up, down = (Fraction(EpsilonLimit(amount).describe(down=way).partition("=")[2]) for way in (False, True))
+    assert down <= amount <= up
+    assert up - down <= amount / 10**6
+
+
+def test_a_ledger_lists_its_releases_what_each_cost_and_what_is_left(tmp_path: Path, make_plan: MakePlan) -> None:
+    path = tmp_path / "l.db"
+    ledger.create(path, ["mu=1"])
+    assert "release may cost" not in ledger.show(path).describe()
+    ledger.debit(path, plan_with(make_plan, {"mu": "3/5"}))
+    ledger.debit(path, plan_with(make_plan, {"mu": "1/3"}))
+    first, *released, left, _ = ledger.show(path).describe().splitlines()
+    assert first == "wrt x, replacing one entry: spent mu=0.6863754 of mu=1 in 2 releases"
+    time = r"  on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: "
+    for line, cost in zip(released, ("mu=0.6", "mu=0.3333334"), strict=True):
+        assert re.fullmatch(rf"{time}\S.* \(plan [0-9a-f]*\) cost {cost}", line)
+    assert left == "  one more release may cost up to mu=0.7272474"
+    ledger.create(path, ["mu=0.69"], change=True)
+    *_, changed, left, _ = ledger.show(path).describe().splitlines()
+    assert re.fullmatch(rf"{time}the limit was changed to mu=0.69", changed)
+    assert left == "  one more release may cost up to mu=0.07063206"
+    ledger.create(path, ["mu=0.1"], change=True)
+    assert ledger.show(path).describe().splitlines()[-2] == "  nothing is left"
+
+
+def test_a_ledger_tells_a_name_that_a_terminal_cannot_show_without_its_signs(
+    tmp_path: Path, make_plan: MakePlan
+) -> None:
+    plan = plan_with(make_plan, {"mu": "1"})
+    plan["spec"] = {"name": "pay\x1b[2J\nforged"}
+    ledger.create(tmp_path / "l.db", ["mu=1"])
+    ledger.debit(tmp_path / "l.db", plan)
+    assert "UTC: pay[2Jforged (plan" in ledger.show(tmp_path / "l.db").describe()
