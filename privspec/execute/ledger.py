@@ -152,9 +152,9 @@ class LedgerState:
                 )
                 cost = budget.own_limit(spends[account.unit]).describe()
                 yield f"{when}: {name} (plan {str(event.body['plan_sha256'])[:12]}) cost {cost}"
-            elif event.body["kind"] == "limit" and event.body["why"] == "changed":
-                if event.body["unit"] is None or budget.Unit.from_json(event.body["unit"]) == account.unit:
-                    yield f"{when}: the limit was changed to {budget.limit_from_json(event.body['limit']).describe()}"
+            changed = event.body["kind"] == "limit" and event.body["why"] == "changed"
+            if changed and event.body["unit"] in (None, account.unit.to_json()):
+                yield f"{when}: the limit was changed to {budget.limit_from_json(event.body['limit']).describe()}"
         if account.limit is not None and account.spends:
             with suppress(budget.MixedError):
                 left = account.limit.left(account.spends)
