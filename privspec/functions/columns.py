@@ -19,11 +19,13 @@ def _of_records(_: Arguments, name: str) -> Bound:
 EXAMPLES = {
     "persons": "person = persons(visits)",
     "any": "person.any_flu = any(visits, code = J10)",
+    "lookup": "people.region = lookup(people.county, south = {essex, kent}, north = {york})",
     "cut": "people.group = cut(people.age, [0, 15, 30, 65])",
     **{name: f"visits.{name} = {name}(visits.date)" for name in ("week", "month", "quarter", "year", "weekday")},
 }
 FUNCTIONS: Mapping[str, Function] = by_name(
     Function("cut(t.column, numbers)", _of_records, arity=(2, 2)),
+    Function("lookup(t.column, word = {values})", _of_records, arity=(1, 1), keywords=None),
     Function("persons(t)", _of_records, arity=(1, 16)),
     Function("any(t, conditions)", _of_records, arity=(1, 64)),
     Function("week(t.column)", _of_records, of_day=lambda day: "{}-W{:02}".format(*day.isocalendar()[:2])),

@@ -35,13 +35,15 @@ from privspec.kernel.derived import (
 )
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import every, names_used, walk, with_children
+from privspec.language.walk import every, items_of, names_used, walk, with_children, word_of
 from privspec.model.domains import Between, Domain, FiniteSet, Follows, IntegerRange, cut_words, days_of, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.library import function_of
 from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.values import show
 
+LISTED = 5
+"""Values that a message names."""
 LARGEST = 2**20
 """Whole numbers that a column may be; more lie between two ends."""
 NO, YES = "no", "yes"
@@ -229,6 +231,8 @@ class _Reader:
             case syntax.Call(function="cut") as call:
                 hint = "as in cut(people.age, [0, 15, 30, 65])"
                 raise Failure("PS0206", call.span, "cut takes a column and the numbers at which it is cut", help=hint)
+            case syntax.Call(function="lookup") as call:
+                return self._grouped(call)
             case syntax.Call(arguments=(of,)) as call if (of_day := function_of(call).of_day) is not None:
                 return self._of_days(call.function, of, of_day)
             case value:
@@ -453,6 +457,32 @@ class _Reader:
             raise Failure("PS0206", of.span, f"the values of {name} are no days", help=hint)
         texts = [of_day(day) for day in days]
         return self._tabled(name, of.span, texts, tuple(dict.fromkeys(texts)))
+
+    def _grouped(self, call: syntax.Call) -> tuple[Domain, Follows]:
+        """A word for each value of a column: that of the set in which it is listed."""
+        of, *groups = call.arguments
+        name = self._column(of) if isinstance(of, syntax.Expr) else None
+        sets = [one for one in groups if isinstance(one, syntax.Keyword) and isinstance(one.value, syntax.SetOf)]
+        if name is None or not sets or len(sets) < len(groups) or measured(self._domain(name, of.span)):
+            text = "lookup takes a column of single values, and sets of them, each with the word that it is called"
+            raise Failure(
+                "PS0206", call.span, text, help="as in lookup(people.county, south = {essex, kent}, north = {york})"
+            )
+        elements, chosen = list(self._domain(name, of.span).elements()), dict[Any, str]()
+        for one in sets:
+            for item in items_of(one.value):
+                word = word_of(item)
+                value: Any = word if word is not None and word not in self.environment.values else self._fixed(item)
+                if value not in elements or value in chosen:
+                    wrong = "stands twice" if value in chosen else f"is no value of {name}"
+                    hint = suggestion(show(value), [show(element) for element in elements if element not in chosen])
+                    raise Failure("PS0206", item.span, f"{show(value)} {wrong}", help=hint)
+                chosen[value] = one.name
+        missing = [show(element) for element in elements if element not in chosen]
+        if missing:
+            text = f"no set has {', '.join(missing[:LISTED])}{' and more' if len(missing) > LISTED else ''}"
+            raise Failure("PS0206", call.span, text, help=f"add them to a set, or others = {{{missing[0]}}}")
+        return self._tabled(name, of.span, [chosen[one] for one in elements], tuple(one.name for one in sets))
 
     def _tabled(self, name: str, span: Span, texts: list[str], labels: tuple[str, ...]) -> tuple[Domain, Follows]:
         """A column that has a word for each value of another."""

@@ -56,6 +56,11 @@ WORDS = {
     "t.poor = t.pay < t.tax": (("no", "yes"), True),
     "t.man = t.sex != F": (("no", "yes"), True),
     "t.odd = t.age * t.kids > 800": (("no", "yes"), False),
+    "t.who = lookup(t.sex, women = {F}, men = {M})": (("women", "men"), True),
+    "t.size = lookup(t.kids, none = {0}, some = {1, 2, 3}, many = {4, 5, 6, 7, 8, 9})": (
+        ("none", "some", "many"),
+        True,
+    ),
     "t.month = month(t.day)": (("2025-01", "2025-02", "2025-03"), True),
     "t.quarter = t.day >= 2025-02-01": (("no", "yes"), True),
     "t.weekday = weekday(t.day)": (
@@ -102,6 +107,12 @@ def test_weeks_are_those_of_iso_8601() -> None:
         ("t.f = t.sex < M", "no numbers"),
         ("t.f = ((t.pay^8)^8)^8", "grow out of proportion"),
         ("t.f = t.sex != X", "no value X"),
+        ("t.f = lookup(t.sex, a = {F}, b = {X})", "X is no value of sex"),
+        ("t.f = lookup(t.sex, a = {F, M}, b = {M})", "M stands twice"),
+        ("t.f = lookup(t.sex, a = {F})", "no set has M"),
+        ("t.f = lookup(t.kids, a = {0, 1})", "no set has 2, 3, 4, 5, 6 and more"),
+        ("t.f = lookup(t.pay, a = {0, 1})", "a column of single values"),
+        ("t.f = lookup(t.sex)", "each with the word that it is called"),
     ],
 )
 def test_what_follows_from_nothing_is_told(definition: str, words: str) -> None:

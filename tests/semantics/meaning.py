@@ -20,7 +20,7 @@ from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.parser import parse
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import every
+from privspec.language.walk import every, items_of
 
 World = Mapping[str, Any]
 Law = Mapping[Any, Fraction]
@@ -150,6 +150,10 @@ class Meaning:
             most = max(self.value(expr.arguments[0], {table: other}) for other in each)
             # the place of its label; a last number that closes the range begins no class
             return Fraction(sum(value >= point for point in points if point < most or points[-1] > most))
+        if isinstance(expr, syntax.Call) and expr.function == "lookup":
+            of, *sets = expr.arguments
+            value = self.value(of, {table: record})
+            return next(one.name for one in sets if value in {item.id for item in items_of(one.value)})
         return self.value(expr, {table: record})
 
     def follows(self, table: str, name: str) -> Any:
@@ -172,6 +176,8 @@ class Meaning:
         found = {self.column(table, name, record) for record in self.values(base)}
         if isinstance(self.follows(table, name), syntax.Condition):
             return ["no", "yes"]
+        if isinstance(found_by := self.follows(table, name), syntax.Call) and found_by.function == "lookup":
+            return [one.name for one in found_by.arguments[1:]]
         return [Fraction(k) for k in range(int(min(found)), int(max(found)) + 1)]
 
     def held(self, name: str, adding: bool) -> list[Any]:

@@ -131,7 +131,12 @@ def fairness(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
     return f"{what} is independent of {of}{given}{dice.choice(['', ', up to 0.25', ', up to 0.5'])}"
 
 
-COLUMNS = ("{0}.c = {0}.a >= 2", "{0}.d = cut({0}.a, [2, 3])", "{0}.e = 2 * {0}.a - 1")
+COLUMNS = (
+    "{0}.c = {0}.a >= 2",
+    "{0}.d = cut({0}.a, [2, 3])",
+    "{0}.e = 2 * {0}.a - 1",
+    "{0}.f = lookup({0}.b, late = {{v}}, soon = {{u}})",
+)
 """Columns that follow from others."""
 
 
@@ -155,7 +160,7 @@ def linear(dice: Random) -> str:
         inputs.append(f"  input {name}{'[voter]' * (kind in ('party', 'people', 'words'))} in {domains[kind]}")
         plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})"]
         sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * histogram({0})"]}
-        sums["follows"] = ["histogram({0}, by = {{" + by + "}})" for by in ("c", "c, b", "d", "a, c", "e")]
+        sums["follows"] = ["histogram({0}, by = {{" + by + "}})" for by in ("c", "c, b", "d", "a, c", "e", "f", "a, f")]
         sums["follows"] += ["sum({0}.e)", "2 * sum({0}.e)"]
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
         sums["words"] = ["histogram({0})", "2 * histogram({0})", "histogram({0})[2]", "[1, 0, 2] @ histogram({0})"]
