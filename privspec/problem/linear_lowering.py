@@ -479,6 +479,9 @@ def _limits(
             _check_consistent(model, error_map, member.rows, aims, offset, written.span)
             errors = Errors(error_map, member.weights, member.sizes)
             chance = None if written.probability is None else public_number(written.probability, model)
+            if chance is not None:
+                # none of several errors is larger, but for what may go wrong with each of them
+                chance = 1 - (1 - chance) / len(members)
             if chance is not None and len(member.weights) > 1:
                 text, hint = (
                     "a probability is of one error at a time",
@@ -497,9 +500,15 @@ def _instances(
     """Every instance of an accuracy line, with what its variable stands for and the sums that it bounds."""
     for accuracy in model.accuracy:
         for local in target_places(model, accuracy.target):
-            left = accuracy.target.left
+            left, two = accuracy.target.left, syntax.Number(Fraction(2))
+            if isinstance(left, syntax.Norm) and accuracy.target.probability is not None:
+                every = interpreter.loss(syntax.Binary("^", replace(left, order="2"), two, span=left.span), local)
+                assert isinstance(every, Squares)
+                rows = (every.rows.taken(np.array([place]), ()) for place in range(every.rows.size))
+                yield accuracy, local, tuple(map(Squares.of, rows))
+                continue
             if accuracy.target.probability is not None:
-                left = syntax.Binary("^", left, syntax.Number(Fraction(2)), span=left.span)
+                left = syntax.Binary("^", left, two, span=left.span)
             squares = interpreter.loss(left, local)
             yield accuracy, local, squares.members if isinstance(squares, Worst) else (squares.total(),)
 

@@ -17,7 +17,7 @@ from privspec.core.spans import Span
 from privspec.kernel.measures import APPROXIMATE, MEASURES, PURE_MEASURES, TOTAL_VARIATION, ZERO_CONCENTRATED
 from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.language.spelling import spell
-from privspec.language.syntax import Absolute
+from privspec.language.syntax import Absolute, Norm
 from privspec.language.walk import reached
 from privspec.model.definitions import compared
 from privspec.model.domains import Interval, L2Ball, Real, Tables
@@ -220,9 +220,10 @@ def _unsupported(model: Model) -> Iterator[Unsupported | Diagnostic]:
         yield (line.span, *_unfair(model, line))
     for target in model.accuracy:
         asked = target.target
-        if asked.probability is not None and not isinstance(asked.left, Absolute):
-            hint = "write the error as |O[j] - y[j]| <= 4 with probability 0.95"
-            yield asked.span, "a probability of anything but the size of an error", hint
+        largest = isinstance(asked.left, Norm) and asked.left.order == "inf"
+        if asked.probability is not None and not isinstance(asked.left, Absolute) and not largest:
+            hint = "write |O[j] - y[j]| <= 4 with probability 0.95, or of all at once ||O - y||_inf <= 4"
+            yield asked.span, "a probability of anything but the size of an error, or of the largest one", hint
     for requirement in model.requirements:
         relation = requirement.neighbours
         if (

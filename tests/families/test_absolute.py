@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
+import numpy as np
 import pytest
 
 from privspec.api import Problem
-from privspec.core.diagnostics import SpecError
+from privspec.core.diagnostics import SolveError, SpecError
 from tests.plans import solved_text
 
 PARTIES = """\
@@ -99,3 +100,37 @@ def test_what_is_refused(loss: str, words: str) -> None:
         Problem(stream(loss), {}).solve()
     found = caught.value.diagnostics[0]
     assert (found.code, words in found.message) == ("PS0502", True)
+
+
+ALL_AT_ONCE = """variables:
+  input people in table(region in {north, south, east, west})
+  output O
+loss: E[ ||O - histogram(people)||^2 ]
+accuracy: ||O - histogram(people)||_inf <= 10 with probability 0.9
+privacy: O is e-DP wrt people, adding or removing one record
+parameters: e = %s
+"""
+
+
+def test_all_errors_at_once_stay_below_a_size() -> None:
+    """Each fails in at most a fourth of what all may fail in; so do releases."""
+    plan = Problem(ALL_AT_ONCE % "0.37").solve()
+    assert plan.verify().ok
+    limits = plan.document["problem"]["blocks"][0]["accuracy"]
+    assert [one["probability"] for one in limits] == ["39/40"] * 4
+    counts = {"region": ["north"] * 400 + ["south"] * 300 + ["east"] * 200 + ["west"] * 100}
+    off, runs = 0, 1000
+    for seed in range(runs):
+        noisy = plan.run({"people": counts}, seed=seed).values["O"]
+        off += np.abs(noisy - np.array([400, 300, 200, 100])).max() > 10
+    # a share above a tenth by five standard errors would be seen once in three million times
+    assert off / runs <= 0.1 + 5 * np.sqrt(0.1 * 0.9 / runs)
+
+
+def test_what_misses_all_at_once_is_told_in_its_own_terms() -> None:
+    with pytest.raises(SolveError) as caught:
+        Problem(ALL_AT_ONCE % "0.3").solve()
+    (found,) = caught.value.diagnostics
+    factor = float(found.notes[0].rpartition(" ")[2])
+    wanted = float(str(found.help).partition("accept ")[2].partition(" ")[0])
+    assert wanted == pytest.approx(10 * factor, rel=1e-3)

@@ -140,7 +140,7 @@ def pure_conflict(
             "no mechanism that solve knows meets the accuracy lines, and none is proved not to exist",
             tuple(spans.values()),
             notes=(
-                f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed"
+                f"the nearest, {near.name}, misses one by a factor of {_missed(problem, near, told=True):.4g}"
                 if isfinite(ratio)
                 else f"how large the errors of {near.name} may be is not known",
                 *(
@@ -155,12 +155,16 @@ def pure_conflict(
     )
 
 
-def _missed(problem: Problem, candidate: Candidate) -> float:
-    """The largest ratio of an expected error to its target."""
+def _missed(problem: Problem, candidate: Candidate, *, told: bool = False) -> float:
+    """The largest ratio of an error to its target, in squares; `told`, in what its line bounds."""
     if candidate.mechanism is None:
         return inf
     values = accuracy_values(problem, candidate.mechanism.release)
-    return max(value / limit.bound for value, limit in zip(values, problem.system.limits, strict=True))
+    ratios = [value / limit.bound for value, limit in zip(values, problem.system.limits, strict=True)]
+    if told:
+        pairs = zip(ratios, problem.system.limits, strict=True)
+        ratios = [ratio if limit.stated.of_squares else sqrt(ratio) for ratio, limit in pairs]
+    return max(ratios)
 
 
 def _pure_relaxations(
