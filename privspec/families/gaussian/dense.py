@@ -6,7 +6,7 @@ on each answer, and both as the paper calibrates them (its own formulas mix two 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -61,7 +61,6 @@ from privspec.solvers.programs import (
 
 if TYPE_CHECKING:
     from privspec.families.gaussian.release import Decide
-    from privspec.families.gaussian.stated import Again
     from privspec.families.program import Form
 
 PAPER = ", the paper's calibration"
@@ -173,22 +172,18 @@ def _correlated(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> 
     words = (name, "the least loss of all Gaussian noise", among)
     found = offered(problem, rule, solution, release, full_dual(problem, solution, budgets), words)
     again = partial(_correlated, budgets=budgets, rule=rule)
-    return replace(
-        found, program=partial(_form, problem=problem, budgets=budgets, program=program, solution=solution, again=again)
-    )
+    return replace(found, program=gaussian_program(problem, budgets, program, solution, again))
 
 
-def _form(
-    decide: Decide,
-    problem: Problem,
-    budgets: tuple[float, ...],
-    program: GaussianProgram,
-    solution: GaussianSolution,
-    again: Again,
-) -> Form | str:
-    from privspec.families.gaussian.stated import gaussian_form  # few look at the program itself
+def gaussian_program(*stated: Any) -> Callable[[Decide], Form | str]:
+    """What `gaussian_form` says of a program, when it is asked for: few look at the program itself."""
 
-    return gaussian_form(problem, budgets, program, solution, again, decide)
+    def form(decide: Decide) -> Form | str:
+        from privspec.families.gaussian.stated import gaussian_form
+
+        return gaussian_form(decide, *stated)
+
+    return form
 
 
 def full_dual(problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Dual:
@@ -393,9 +388,7 @@ def _restricted(
     dual = Dual(solution.dual, budgets, "sites", problem.given and solution.root)
     found = offered(problem, rule, solution, release, dual, words, described(sites, solution))
     again = partial(_restricted, budgets=budgets, sites=sites, rule=rule)
-    return replace(
-        found, program=partial(_form, problem=problem, budgets=budgets, program=program, solution=solution, again=again)
-    )
+    return replace(found, program=gaussian_program(problem, budgets, program, solution, again))
 
 
 def described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[dict[str, Any]]:

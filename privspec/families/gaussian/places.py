@@ -7,7 +7,7 @@ mu^2 = 4 sinh(eps/2)^2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 from math import inf
@@ -17,17 +17,30 @@ from typing import Any
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import SHORT_BITS, short_up
 from privspec.families.gaussian.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.gaussian.dense import correlated_program, full_dual, solved
-from privspec.families.gaussian.problem import Problem, Verdict, site_map
-from privspec.families.gaussian.release import GRID_EXPONENT, Candidate, LinearRelease, Mechanism
+from privspec.families.gaussian.problem import Problem, ProtectedView, Verdict, site_map
+from privspec.families.gaussian.release import (
+    FINE_BITS,
+    GRID_EXPONENT,
+    Candidate,
+    LinearRelease,
+    Mechanism,
+    in_whole_numbers,
+    reached,
+    rounded_reconstruction,
+    rounded_strategy,
+)
 from privspec.families.gaussian.sizes import variance_limit
 from privspec.kernel.core.numbers import ZERO
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.knorm import KNorm, KNormBlocks
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import Law
+from privspec.kernel.linear import SHORT
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.solvers.bounds import TIED, triangular
@@ -339,6 +352,51 @@ def offered(
         "" if bound is None else bound.among,
         Mechanism(release, sites, dual, solver, iterations, perf_counter() - started),
     )
+
+
+def in_exact_numbers(
+    place: Place, views: Sequence[ProtectedView], bits: int = FINE_BITS
+) -> tuple[Place, DyadicMatrix, list[Fraction], bool]:
+    """A place whose answers are measured in some sizes: its strategy, these, and whether they make it whole numbers."""
+    whole = in_whole_numbers(place.strategy)
+    if whole is not None and max(size.denominator for size in whole[1]) > SHORT:
+        whole = None  # a plan could not say exactly which scale that is where the noise enters
+    strategy, sizes = whole or (rounded_strategy(place.strategy, views, bits), [Fraction(1)] * len(place.strategy))
+    if not place.messages:
+        place = replace(place, outputs=place.outputs * np.array(list(map(float, sizes))))
+    return place, strategy, sizes, whole is not None
+
+
+def released(
+    problem: Problem,
+    place: Place,
+    strategy: DyadicMatrix,
+    noise: Law,
+    grids: tuple[str, str],
+    epsilons: tuple[Fraction, ...],
+    *,
+    whole: bool = True,
+) -> LinearRelease | None:
+    """Noise at a place, raised until it hides what moves; None where nothing is known of how much it hides.
+
+    Args: grids, those of the noisy answers and of the outputs; whole, as of `fitted`.
+    """
+    release = LinearRelease(
+        strategy,
+        noise,
+        # what each party sends is seen itself: the noisy inputs, from which outputs are computed
+        None if place.messages else rounded_reconstruction(place.outputs),
+        rounded_reconstruction(place.strategy) if place.messages else None,
+        tuple(strategy.shape[:1]) * len(problem.system.views)
+        if place.messages
+        else view_rows(problem, place.outputs != 0),
+        *grids,
+        senders=problem.senders(strategy.to_float()),
+    )
+    try:
+        return fitted(release, reached(problem, release), epsilons, whole=whole)
+    except Refused:
+        return None
 
 
 def lattice(scale: float) -> str:

@@ -23,44 +23,40 @@ from privspec.families.gaussian.places import (
     bound_of_any,
     fitted,
     fraction_up,
+    in_exact_numbers,
     lattice,
     move_costs,
     offered,
     on_inputs,
     places,
     prices,
+    released,
     rule_of_vectors,
-    view_rows,
 )
-from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.problem import INVERSE, STEPS, WEIGHTS, Problem
 from privspec.families.gaussian.release import (
-    FINE_BITS,
-    GRID_EXPONENT,
     SLACK,
     Candidate,
     Decide,
-    LinearRelease,
     common_step,
-    in_whole_numbers,
+    exact_gaussian,
     length_up,
     output_grid,
-    reached,
-    rounded_reconstruction,
-    rounded_strategy,
 )
 from privspec.families.gaussian.shaped import shaped
 from privspec.families.gaussian.sizes import sized
-from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace, Scaled
 from privspec.kernel.laws.law import laws
-from privspec.kernel.linear import SHORT
 from privspec.problem.refusals import LARGEST_EPSILON
 from privspec.solvers.programs import Array, Vectors
 
 if TYPE_CHECKING:
-    from privspec.families.program import Form
+    from privspec.families.decision import Decision
+    from privspec.families.program import Form, Stated, Values
 
+LEAST = 1e-9
+"""Share of the largest inverse scale that the least one counts as."""
 QUIET = 1e-4
 """Standard deviation of noise that hides nothing, as a share of the noise that does; by what it costs."""
 CUTS = 30
@@ -133,13 +129,7 @@ def of_scales(
     """Noise of the best scales at a place, or of those `given`, where these are too small raised by one factor."""
     started, law, anew = perf_counter(), place.law, partial(of_scales, problem, place, epsilons, bound)
     system, points = problem.system, problem.system.views[0].points
-    plain = in_whole_numbers(place.strategy)
-    if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
-        plain = None  # a plan could not say exactly which scale that is where the noise enters
-    alike = [Fraction(1)] * len(place.strategy)
-    dyadic, sizes = plain or (rounded_strategy(place.strategy, system.views, FINE_BITS), alike)
-    if not place.messages:
-        place = replace(place, outputs=place.outputs * np.array(list(map(float, sizes))))
+    place, dyadic, sizes, plain = in_exact_numbers(place, system.views)
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = move_costs(problem, strategy, used, epsilons)
@@ -157,35 +147,27 @@ def of_scales(
     priced = prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
     scales = np.where(scales > 0, scales, quiet)
-    step = common_step(dyadic, points) if plain is not None and law.in_steps else None
+    step = common_step(dyadic, points) if plain and law.in_steps else None
     whole = step is not None and step * FINEST >= scales.min()
     anywhere = set(law.words) - set(law.in_steps)
     if not whole and problem.family_allowed(*law.in_steps) and not problem.family_allowed(*anywhere):
         return None  # whole steps from one answer to another are asked for
     integer = whole and step == 1 and np.array_equal(np.rint(place.outputs), place.outputs)
     exact = {b: fraction_up(b) for b in set(scales.tolist())}
-    release = LinearRelease(
-        dyadic,
-        law(tuple(map(exact.__getitem__, scales.tolist()))),
-        # what each party sends is seen itself: the noisy inputs, from which outputs are computed
-        None if place.messages else rounded_reconstruction(place.outputs),
-        rounded_reconstruction(place.strategy) if place.messages else None,
-        (len(strategy),) * len(system.views) if place.messages else view_rows(problem, used),
+    grids = (
         on_points(step) if whole and step is not None else lattice(float(scales.min())),
         "2^0" if integer else output_grid(np.abs(place.outputs) @ scales),
-        senders=problem.senders(strategy),
     )
-    try:
-        release = fitted(release, reached(problem, release), epsilons, whole=whole)
-    except Refused:
+    noisy = law(tuple(map(exact.__getitem__, scales.tolist())))
+    release = released(problem, place, dyadic, noisy, grids, epsilons, whole=whole)
+    if release is None:
         return None
     noise = release.noise
     assert isinstance(noise, Scaled)
     said = {"scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)]}
     words = (place.name, f"{law.title} of the best scales at this place", f"{law.family} scales, interior point")
     found = offered(problem, release, words, place.rule, bound, started, (said,))
-    program = partial(_form, problem, place, strategy, costs, step if whole else None, anew)
-    return replace(found, program=program)
+    return replace(found, program=partial(_form, problem, place, strategy, costs, step if whole else None, anew))
 
 
 def _form(
@@ -197,14 +179,63 @@ def _form(
     anew: Callable[..., Candidate | None],
     decide: Decide,
 ) -> Form | str:
-    from privspec.families.gaussian.scales import scales_form  # few look at the program itself
+    """The program over the scales of Laplace noise at a place; or why there is none.
 
+    Args: strategy (r, n), of which the rows that some output uses get the noise; costs, all changes that its scales
+        were found for; step, of the lattice of the noise where that is coarse; anew, the candidate at other scales.
+    """
     alone = [replace(problem, system=replace(problem.system, views=(view,))) for view in problem.system.views]
     moved = [move_costs(own, strategy, place.outputs != 0, (Fraction(1),)) for own in alone]
-    if sum(0 if one is None else len(one) for one in moved) != len(costs):
+    # how far rows move, of each view (N, k); what variances weigh in each of the losses of which the largest counts
+    changes, weights = [one for one in moved if one is not None], prices(problem, place) / place.spread
+    if sum(map(len, changes)) != len(costs):
         return "the changes that matter are looked for as the scales are found, and are not listed"
-    changes = [one for one in moved if one is not None]
-    return scales_form(problem, place, changes, prices(problem, place) / place.spread, step, anew, decide)
+    if place.law is not Laplace:
+        return "its noise is of a law whose variance is no convex function that a solver knows"
+    if problem.sizes or problem.system.limits:
+        return "sizes of errors, or lines of accuracy, are about Laplace noise, and are not stated as constraints"
+    # few look at the program itself
+    from privspec.families.gaussian.stated import amounts_of, labels_of, same_but_for_amounts
+    from privspec.families.program import Form, Part
+
+    labels, k = labels_of(problem), weights.shape[1]
+    amounts = amounts_of(problem, "epsilon", lambda measure: measure.pure_epsilon, {WEIGHTS: weights})
+    parts = [
+        Part(label, "sum over j of m[j] u[j] <= epsilon, m[j] how far a unit moves number j", len(own))
+        for label, own in zip(labels, changes, strict=True)
+    ]
+    variance = "2 / u[j]^2"
+    if step is not None:
+        variance = f"{step}^2 2 q / (1 - q)^2 with q = e^(-{step} u[j]), of noise in steps of {step}"
+        parts.append(
+            Part(STEPS, "e^(-y[j]) + e^(-a[j]) <= 1, a steps in a scale: v[j] is 2 e^(2 y[j] - a[j]) steps squared", k)
+        )
+    each = f"sum over j = 1..{k} of w[j] v[j]"
+    if len(weights) > 1:
+        parts.append(Part("loss", f"{each} <= t, for each error", len(weights)))
+
+    def state() -> Stated:
+        from privspec.families.gaussian.reference import scales_stated
+
+        return scales_stated(dict(zip(labels, changes, strict=True)), amounts(problem.model), weights, step)
+
+    def settle(values: Values) -> Decision:
+        scales = 1 / np.maximum(values[INVERSE], LEAST * np.max(values[INVERSE], initial=LEAST))
+        candidate = anew(given=scales)
+        assert candidate is not None
+        return decide(candidate)
+
+    return Form(
+        problem.model,
+        (f"{INVERSE} ({k}) > 0: one over the scale of the noise {place.where}, for each number there",),
+        each if len(weights) == 1 else "t",
+        tuple(parts),
+        (f"v[j]: the variance of the noise on number j, {variance}", "w: what the loss makes of it"),
+        amounts,
+        partial(same_but_for_amounts, problem),
+        state,
+        settle,
+    )
 
 
 def on_points(step: Fraction) -> str:
@@ -222,14 +253,9 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     rule = rule_of_vectors(problem)
     inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     wide = problem.through_inputs
-    release = LinearRelease(
-        rounded_strategy(solution.strategy * (1 - SLACK), system.views),
-        KNorm(Fraction(1)),
-        None if wide else rounded_reconstruction(system.target @ inverse / (1 - SLACK)),
-        rounded_reconstruction(inverse / (1 - SLACK)) if wide else None,
-        tuple(k for _ in system.views),
-        f"2^-{GRID_EXPONENT}",
-    )
+    outputs, inputs = (None, inverse) if wide else (system.target @ inverse, None)
+    release = exact_gaussian(solution.strategy, outputs, inputs, (k,) * len(system.views), system.views)
+    release = replace(release, noise=KNorm(Fraction(1)))
     amounts = [length_up(release, view, k) for view in system.views]
     release = fitted(release, amounts, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())

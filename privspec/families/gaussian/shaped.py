@@ -19,25 +19,21 @@ from privspec.families.gaussian.places import (
     Bound,
     Place,
     best_scales,
-    fitted,
     fraction_up,
+    in_exact_numbers,
     lattice,
     move_costs,
     offered,
     prices,
+    released,
     rule_of_vectors,
 )
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
+    STRATEGY_BITS,
     Candidate,
-    LinearRelease,
-    in_whole_numbers,
     output_grid,
-    reached,
-    rounded_reconstruction,
-    rounded_strategy,
 )
-from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.solvers.programs import Array
 
@@ -50,9 +46,7 @@ def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound
     started, system = perf_counter(), problem.system
     if not 2 <= len(place.strategy) <= ROWS or not system.seen_whole or place.messages:
         return None
-    alike = [Fraction(1)] * len(place.strategy)
-    dyadic, sizes = in_whole_numbers(place.strategy) or (rounded_strategy(place.strategy, system.views), alike)
-    place = replace(place, outputs=place.outputs * np.array(list(map(float, sizes))))
+    place, dyadic, *_ = in_exact_numbers(place, system.views, STRATEGY_BITS)
     moved = move_costs(problem, dyadic.to_float(), place.outputs != 0, epsilons)
     if moved is None or not moved.any(axis=0).all():
         return None
@@ -72,18 +66,9 @@ def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound
     wide = np.repeat(best_scales(problem, place, costs, gathered), np.diff(ends)) * reach
     exact = [fraction_up(one) for one in wide.tolist()]
     law = KNormBlocks(tuple(tuple((one,) for one in exact[a:b]) for a, b in pairwise(ends)))
-    release = LinearRelease(
-        dyadic,
-        law,
-        rounded_reconstruction(place.outputs),
-        None,
-        (len(order),) * len(system.views),
-        lattice(float(wide.min())),
-        output_grid(np.abs(place.outputs) @ wide),
-    )
-    try:
-        release = fitted(release, reached(problem, release), epsilons, whole=True)
-    except Refused:
+    grids = lattice(float(wide.min())), output_grid(np.abs(place.outputs) @ wide)
+    release = released(problem, place, dyadic, law, grids, epsilons)
+    if release is None:
         return None
     reason = "K-norm noise of the box that answers move in"
     words = (f"K-norm noise (box) {place.where}", reason, "K-norm blocks, interior point")

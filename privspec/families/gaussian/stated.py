@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from privspec.families.gaussian.problem import SIGMA, VARIANCES, WEIGHTS, Proble
 from privspec.families.gaussian.release import Candidate, Decide
 from privspec.families.program import Form, Part, Stated, Values
 from privspec.model.graph import Model
-from privspec.model.measures import Personalised
+from privspec.model.measures import AskedMeasure, Personalised
 from privspec.problem.elaborate import elaborate
 from privspec.solvers.bounds import root_of, site_maps
 from privspec.solvers.gaussian import package
@@ -53,13 +54,29 @@ def same_but_for_amounts(problem: Problem, model: Model) -> bool:
     return alike and plain and elaborate(model).blocks == elaborate(problem.model).blocks
 
 
+def amounts_of(
+    problem: Problem, kind: str, amount: Callable[[AskedMeasure], float | Fraction | None], others: dict[str, Array]
+) -> Callable[[Model], Values]:
+    """The parameters of a program: the amount of each view's line, or of those for whom it is, and others."""
+
+    def amounts(model: Model) -> Values:
+        found = dict[str, Array]()
+        for label, view in zip(labels_of(problem), problem.system.views, strict=True):
+            line = model.requirements[view.index].measure
+            measure = view.requirement.measure if isinstance(line, Personalised) else line
+            found[f"{label}: {kind}"] = np.array(float(amount(measure) or 0))
+        return found | others
+
+    return amounts
+
+
 def gaussian_form(
+    decide: Decide,
     problem: Problem,
     budgets: tuple[float, ...],
     program: GaussianProgram,
     found: GaussianSolution,
     again: Again,
-    decide: Decide,
 ) -> Form | str:
     """The program over covariances, or over variances at sites; or why there is none.
 
@@ -109,6 +126,9 @@ def gaussian_form(
         parts.append(Part("loss", f"{each} <= t", stated.loss.count if isinstance(stated.loss, WorstLoss) else rows))
         minimised = "t"
 
+    known = {} if weights is None else {WEIGHTS: weights}
+    amounts = amounts_of(problem, "mu^2", lambda measure: (measure.gaussian_mu_down() or 0) ** 2, known)
+
     def state() -> Stated:
         from privspec.families.gaussian.reference import GaussianStated
 
@@ -119,18 +139,6 @@ def gaussian_form(
         back = np.eye(m) if direct else problem.system.target @ np.linalg.pinv(stated.target)
         covariance = {f"covariance of {names}": back @ made.sigma @ back.T}
         return Stated(made.problem, variables, made.parameters, made.constraints, covariance)
-
-    def amounts(model: Model) -> Values:
-        lines = (model.requirements[view.index].measure for view in problem.system.views)
-        pairs = zip(labels, problem.system.views, lines, strict=True)
-        known = {
-            f"{label}: mu^2": np.array(
-                float((view.requirement.measure if isinstance(line, Personalised) else line).gaussian_mu_down() or 0)
-                ** 2
-            )
-            for label, view, line in pairs
-        }
-        return known | ({} if weights is None else {WEIGHTS: weights})
 
     def given(asked: GaussianProgram, noise: Array) -> GaussianSolution:
         own = package(asked, noise, found.dual, found.lower_bound, "values given, repaired", Watch())

@@ -21,13 +21,12 @@ from privspec.core.records import replace
 from privspec.core.rounding import common, graded
 from privspec.families.decision import decimal_up, float_down
 from privspec.families.gaussian.dense import full_dual
-from privspec.families.gaussian.places import bound_of_any, move_costs, on_inputs, places, view_rows
-from privspec.families.gaussian.problem import Problem, Verdict
+from privspec.families.gaussian.places import Place, bound_of_any, move_costs, offered, on_inputs, places, view_rows
+from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     FINE_BITS,
     Candidate,
     LinearRelease,
-    Mechanism,
     common_step,
     exact,
     in_whole_numbers,
@@ -128,7 +127,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True, least: float =
         return
     if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
-    own = [_of_numbers(problem, *place, epsilon, delta, least) for place in _places(problem)]
+    own = [_of_numbers(problem, place, epsilon, delta, least) for place in _places(problem)]
     found = min((one for one in own if one is not None), key=lambda one: graded(one.loss), default=None)
     if found is not None and found.mechanism is not None and system.outputs_count > 1 and not (delta or problem.sizes):
         # what is priced is bounded by the dual point of all unbiased mechanisms, over a range of amounts
@@ -142,13 +141,13 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True, least: float =
     yield from () if found is None else (found,)
 
 
-def _places(problem: Problem) -> Iterator[tuple[Array, Array, str, Verdict]]:
-    """What may be measured, how outputs are made of it, where that is, and whether noise may enter there."""
+def _places(problem: Problem) -> Iterator[Place]:
+    """Where noise in steps may enter, if it may at all."""
     system = problem.system
     if system.outputs_count == 1:
         (output,) = system.outputs
         rule = problem.verdict(Staircase.words, {output.name})
-        yield system.target, np.eye(1), f"on {output.name}", rule
+        yield Place(Laplace, f"on {output.name}", system.target, np.eye(1), rule)
         return
     rule = problem.verdict(Staircase.words, None)
     if not rule.admissible:
@@ -156,20 +155,12 @@ def _places(problem: Problem) -> Iterator[tuple[Array, Array, str, Verdict]]:
     inputs = on_inputs(problem, Laplace)
     for place in (*(() if inputs is None else (inputs,)), *places(problem, Laplace, None)):
         if len(place.strategy) <= NUMBERS:
-            yield place.strategy, place.outputs, place.where, rule
+            yield replace(place, rule=rule)
 
 
-def _of_numbers(
-    problem: Problem,
-    measured: Array,
-    outputs: Array,
-    where: str,
-    rule: Verdict,
-    epsilon: Fraction,
-    delta: Fraction,
-    least: float,
-) -> Candidate | None:
+def _of_numbers(problem: Problem, place: Place, epsilon: Fraction, delta: Fraction, least: float) -> Candidate | None:
     """The best law for the numbers that are measured, all of which it suits; None where there is no such law."""
+    measured, outputs = place.strategy, place.outputs
     started, system, several = time.perf_counter(), problem.system, len(measured) > 1
     plain, points = in_whole_numbers(measured), system.views[0].points
     if several:
@@ -235,21 +226,14 @@ def _of_numbers(
             return None
     except Refused:
         return None
-    root = release.output_map(system.target) * np.sqrt(release.row_variances())
-    loss = size_of(problem, release) if errors.sizes else problem.loss_of_output_noise(root)
+    name = f"noise in steps {place.where}, {'a staircase' if law.ratio else 'a law that ends'}"
+    words = (name, "the best law of noise in steps for one number", "law in steps, HiGHS")
+    found = offered(problem, release, words, place.rule, None, started)
+    loss = size_of(problem, release) if errors.sizes else found.loss
     if loss is None:
         return None
-    return Candidate(
-        f"noise in steps {where}, {'a staircase' if law.ratio else 'a law that ends'}",
-        "staircase",
-        loss,
-        rule.reason or "the best law of noise in steps for one number",
-        rule.admissible,
-        None,
-        "",
-        Mechanism(release, (), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
-        lambda _: "the law in steps is the best of linear programs on several grids, which are not stated in cvxpy",
-    )
+    why = "the law in steps is the best of linear programs on several grids, which are not stated in cvxpy"
+    return replace(found, family="staircase", loss=loss, program=lambda _: why)
 
 
 def _row(strategy: DyadicMatrix, row: int) -> DyadicMatrix:
