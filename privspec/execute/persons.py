@@ -2,16 +2,14 @@
 
 What is made stands in the place of the data and is read as they would be. Every engine makes the same cells: an id is
 its text by the rule of `cells`, a value is that of `statistic` for its column, so a record counts by its own cells
-alone; sums are of whole numbers, or of whole steps of a power of two, some 2^24 of which make up what a value ranges
-over, so that neither the order of records nor the engine changes them. Only then are they bounded, which is where a
+alone; what they come to is the same in any order of records (`gathering`). Only then is it bounded, which is where a
 column of the table is read. A record without an id is nobody's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import frexp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +19,14 @@ from privspec.execute import sources, warehouse
 from privspec.execute.data import located
 from privspec.execute.engines import records_of
 from privspec.execute.family import RunContext, readable_plan
+from privspec.execute.gathering import GATHERING, parts_of
 from privspec.execute.keeper import given_for, refuse
-from privspec.execute.persons_asked import EXACT, NOTHING, query_of
+from privspec.execute.persons_asked import query_of
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute, computed_in_frame, quantity
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.derived import Derived
-from privspec.model.derived import of_whole_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from privspec.kernel.core.problem import Data
     from privspec.kernel.persons import Gathered, People
 
-BITS = 24
-"""What a number that is added up ranges over is at most so many bits of steps."""
 PERSON = "privspec: whose"
 """The column of ids in what is gathered, which no table has."""
 RECORDS = "privspec: records"
@@ -64,7 +60,7 @@ def gathered(data: Sequence[Data], inputs: Mapping[str, Any], said: RunContext) 
         used |= {*names} - held
         of_files = {table: sources.with_folder(records.source) for table, records in given.items()}
         whose = None if one.kept is None or one.people.persons else one.kept.person
-        query = query_of(one.name, one.people, of_files, whose, steps_of, {n: r.tell for n, r in given.items()})
+        query = query_of(one.name, one.people, of_files, whose, {n: r.tell for n, r in given.items()})
         found[one.name] = _frame(one, one.people, given) if query is None else query
     return {name: source for name, source in found.items() if name not in used} if used else found
 
@@ -85,15 +81,8 @@ def _columns(one: Data, people: People, table: str) -> list[str]:
     if one.kept is not None and table == one.name:
         ids.append(one.kept.person)
     own = (column for column in people.gathered if column.source.table == table)
-    cells = [source.name for column in own for part in _parts(column) for source in part.columns]
+    cells = [source.name for column in own for part in parts_of(column) for source in part.columns]
     return list(dict.fromkeys([*ids, *cells]))
-
-
-def _parts(column: Gathered) -> Iterator[Derived]:
-    """What a record is looked at for: its value and the conditions."""
-    if column.value is not None:
-        yield column.value
-    yield from column.when
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,16 +130,14 @@ class _Records:
         try:
             return sources.collect(self.name, of(sources.load_frame(self.name, self.source, self.said.texts)))
         except DataError:
-            files = self.source.files if isinstance(self.source, sources.Folder) else (self.source,)
+            folder = self.source if isinstance(self.source, sources.Folder) else None
+            files = folder.files if folder else (self.source,)
             if not all(isinstance(file, Path) for file in files):
                 raise
-        parts = (sources.mended(self.name, [f], self._said(f)).lazy() for f in files)
+        parts = (sources.mended(self.name, [f], folder.said(f) if folder else {}).lazy() for f in files)
         import polars as pl
 
         return sources.collect(self.name, of(pl.concat(parts, how="diagonal_relaxed")))
-
-    def _said(self, file: Path) -> Mapping[str, str | None]:
-        return self.source.said(file) if isinstance(self.source, sources.Folder) else {}
 
 
 # --- polars ---------------------------------------------------------------------------------------
@@ -178,8 +165,8 @@ def _frame(one: Data, people: People, given: Mapping[str, _Records]) -> pl.DataF
         rows = rows.with_columns(ids.alias(PERSON))
     for part in parts:
         rows = rows.join(part, on=PERSON, how="left")
-    filled = [pl.col(own.name).fill_null(NOTHING[own.way]) for own in people.gathered if own.way in NOTHING]
-    rows = rows.with_columns(filled)
+    nothing = {own.name: GATHERING[own.way].nothing for own in people.gathered}
+    rows = rows.with_columns(pl.col(name).fill_null(value) for name, value in nothing.items() if value is not None)
     return rows.rename({PERSON: people.persons[0].id}) if people.persons else rows.drop(PERSON)
 
 
@@ -187,31 +174,27 @@ def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.La
     """What the records of each person come to, by the text of their id."""
     import polars as pl
 
-    parts = [replace(part, name=f"{i} {k}") for i, own in enumerate(columns) for k, part in enumerate(_parts(own))]
+    parts = [replace(part, name=f"{i} {k}") for i, own in enumerate(columns) for k, part in enumerate(parts_of(own))]
     cells = list(dict.fromkeys(source.name for part in parts for source in part.columns if source.name != whose))
     again = [source.name for part in parts for source in part.columns if source.name == whose]
-    of_values = [Attribute.source(part.columns[0]) for part in parts if part.formula is None]
-    days = {one.name for one in of_values if one.days}
+    computed = [part for part in parts if part.formula is not None]
+    listed = [part for part in parts if part.formula is None]
+    days = {one.name for one in (Attribute.source(part.columns[0]) for part in listed) if one.days}
     plain = sources.readable(table, frame.with_columns(pl.col(whose).alias(PERSON)), [*cells, *again], [PERSON], days)
     schema, read = plain.collect_schema(), list[pl.Expr]()
-    for name in dict.fromkeys(s.name for part in parts if part.formula is not None for s in part.columns):
+    for name in dict.fromkeys(s.name for part in computed for s in part.columns):
         if schema[name] == pl.String:
-            values = pl.col(name).map_batches(_numbers, return_dtype=pl.Float64, is_elementwise=True)
+            values = pl.col(name).map_batches(
+                lambda column: pl.Series(column.name, sources.numbers_at_once(column, number)),
+                return_dtype=pl.Float64,
+                is_elementwise=True,
+            )
             read.append(values.alias(quantity(name)))
     plain = plain.with_columns(read)
-    plain = computed_in_frame([part for part in parts if part.formula is not None], plain)
-    plain = plain.with_columns(_place(part).alias(part.name) for part in parts if part.formula is None)
-    return (
-        plain.group_by(PERSON)
-        .agg(pl.len().alias(RECORDS), *(_aggregate(i, own).alias(own.name) for i, own in enumerate(columns)))
-        .with_columns(_cell(own).alias(own.name) for own in columns)
-    )
-
-
-def _numbers(column: pl.Series) -> pl.Series:
-    import polars as pl
-
-    return pl.Series(column.name, sources.numbers_at_once(column, number))
+    plain = computed_in_frame(computed, plain)
+    plain = plain.with_columns(_place(part).alias(part.name) for part in listed)
+    made = (_aggregate(i, own).alias(own.name) for i, own in enumerate(columns))
+    return plain.group_by(PERSON).agg(pl.len().alias(RECORDS), *made)
 
 
 def _place(part: Derived) -> pl.Expr:
@@ -234,56 +217,19 @@ def _place(part: Derived) -> pl.Expr:
 
 
 def _aggregate(i: int, own: Gathered) -> pl.Expr:
-    """What records come to, of those of which the conditions hold: numbers, or places of labels."""
+    """What records come to, of those of which the conditions hold."""
     import polars as pl
 
-    first = 0 if own.value is None else 1
-    holds = [pl.col(f"{i} {first + k}").is_in(labels).fill_null(value=False) for k, labels in enumerate(own.holds)]
-    held = pl.all_horizontal(holds) if holds else pl.lit(value=True)
+    holds = [pl.col(f"{i} {k}").is_in(labels).fill_null(value=False) for k, labels in enumerate(own.holds)]
+    # a literal is no column of a group
+    held = pl.all_horizontal(holds) if holds else pl.col(PERSON).is_not_null()
     if own.value is None:
-        # a literal is no column of a group
-        counted = (held if holds else pl.col(PERSON).is_not_null()).cast(pl.Int64).sum()
-        return counted if own.way == "count" else counted > 0
-    value = pl.col(f"{i} 0")
-    if own.value.labels:
-        labels = list(own.value.labels)
-        value = value.replace_strict(labels, list(range(len(labels))), default=None, return_dtype=pl.Int64)
-    value = pl.when(held).then(value)
-    if own.way == "only":
-        return pl.when(value.min() == value.max()).then(value.min())
-    if own.way != "sum":
-        return value.min() if own.way == "least" else value.max()
-    low, high, step = steps_of(own.value)
-    if step is None:
-        return _inside(value.cast(pl.Int64).cast(pl.Int128).sum())
-    steps = ((value.clip(low, high) - low) * (1 / step) + 0.5).floor().cast(pl.Int64).sum()
-    return value.count().cast(pl.Float64) * low + _inside(steps) * step
-
-
-def _inside(sums: pl.Expr) -> pl.Expr:
-    import polars as pl
-
-    return sums.clip(-EXACT, EXACT).cast(pl.Float64)
-
-
-def steps_of(value: Derived) -> tuple[float, float, float | None]:
-    """The ends of what is added up, and the steps that it is added up in; none where it is whole numbers."""
-    assert value.formula is not None
-    low, high = value.formula.between({one.name: one.ends for one in value.columns})
-    if of_whole_numbers(value) and max(-low, high) < EXACT // 2:
-        return float(low), float(high), None
-    _, exponent = frexp(float(high - low))
-    return float(low), float(high), 2.0 ** max(exponent - BITS, -1000)
-
-
-def _cell(own: Gathered) -> pl.Expr:
-    """What stands in the column."""
-    import polars as pl
-
-    column = pl.col(own.name)
-    if own.way == "any":
-        return pl.when(column).then(pl.lit("yes")).otherwise(pl.lit("no"))
-    if own.value is not None and own.value.labels:
-        labels = own.value.labels
-        return column.replace_strict(list(range(len(labels))), list(labels), default=None, return_dtype=pl.String)
-    return column
+        return GATHERING[own.way].frame(held, None)
+    value, labels = pl.col(f"{i} {len(holds)}"), own.value.labels
+    places = {label: at for at, label in enumerate(labels)}
+    if labels:
+        value = value.replace_strict(places, default=None, return_dtype=pl.Int64)
+    found = GATHERING[own.way].frame(pl.when(held).then(value), own.value)
+    if labels:
+        found = found.replace_strict(dict(enumerate(labels)), default=None, return_dtype=pl.String)
+    return found

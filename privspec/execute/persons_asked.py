@@ -14,6 +14,7 @@ from privspec.core.diagnostics import DataError
 from privspec.core.records import dataclass
 from privspec.execute import sources, warehouse
 from privspec.execute.cells import ID_AS_IT_STANDS, id_text
+from privspec.execute.gathering import GATHERING, parts_of
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.kernel.derived import Derived, SourceColumn
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 ID, WHOSE = '"privspec: id"', '"privspec: whose"'
 """Columns that no table has."""
-NOTHING: Mapping[str, float | str] = {"count": 0, "any": "no", "sum": 0.0}
-"""What a column is of a person without records in its table, by how it is gathered; others are missing."""
 DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 """A day as it is written in full: its text is the day."""
 
@@ -51,34 +50,32 @@ class Asked:
 
     def place(self, column: SourceColumn, labels: Sequence[str]) -> tuple[str, str | None]:
         """Which label a record has by the value of a column, and when its text would have to be looked at."""
-        quoted, kind = warehouse.name_of(column.name), self.kinds[column.name]
+        quoted, kind, attribute = warehouse.name_of(column.name), self.kinds[column.name], Attribute.source(column)
         if column.lower is not None and column.upper is not None:
             x = warehouse.double_of(column.name, kind)
             if x is None:
                 raise warehouse.RowsNeededError
-            low, high = (warehouse.real_of(float(end)) for end in (column.lower, column.upper))
             listed = ", ".join(map(warehouse.text_of, labels))
-            near = f"CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x} END"
-            at = f"CAST(floor(({near}) + 0.5e0) AS BIGINT) - {column.lower} + 1"
+            near = warehouse.clipped(x, column.ends)
+            at = f"CAST(floor({near} + 0.5e0) AS BIGINT) - {column.lower} + 1"
             return f"CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE ([{listed}])[{at}] END", None
-        if Attribute.source(column).days and kind in warehouse.MOMENTS:
+        if attribute.days and kind in warehouse.MOMENTS:
             cell, odd = f"CAST(CAST({warehouse.MOMENTS[kind].format(quoted)} AS DATE) AS VARCHAR)", None
         else:
-            cell, odd = self.text(column.name, DAY if Attribute.source(column).days else ID_AS_IT_STANDS)
+            cell, odd = self.text(column.name, DAY if attribute.days else ID_AS_IT_STANDS)
         words = {id_text(text) or text: label for text, label in zip(column.values, labels, strict=True)}
         words |= dict(zip(column.values, labels, strict=True))
-        if not Attribute.source(column).days and any(number(text) == number(text) or "/" in text for text in words):
+        if not attribute.days and any(number(text) == number(text) or "/" in text for text in words):
             raise warehouse.RowsNeededError  # "01" is a 1 as well
         if odd is not None:  # most cells are words, and no pattern is asked for these
             odd = f"CASE WHEN {cell} IN ({', '.join(map(warehouse.text_of, words))}) THEN false ELSE {odd} END"
         each = " ".join(f"WHEN {warehouse.text_of(text)} THEN {warehouse.text_of(own)}" for text, own in words.items())
-        none, _ = Attribute.source(column).lookup()(None)
+        none, _ = attribute.lookup()(None)
         known = f"CASE {cell} {each} END"
-        return (known if none == NO_PLACE else f"coalesce({known}, {_if_missing(quoted, labels[none])})"), odd
-
-
-def _if_missing(quoted: str, label: str) -> str:
-    return f"CASE WHEN {quoted} IS NULL THEN {warehouse.text_of(label)} END"
+        if none != NO_PLACE:
+            missing = warehouse.text_of(labels[none])
+            known = f"coalesce({known}, CASE WHEN {quoted} IS NULL THEN {missing} END)"
+        return known, odd
 
 
 def asked(table: str, source: Any) -> tuple[Asked, Any] | None:
@@ -93,7 +90,7 @@ def asked(table: str, source: Any) -> tuple[Asked, Any] | None:
 
 
 def query_of(
-    name: str, people: People, given: Mapping[str, Any], whose: str | None, steps_of: Any, told: Mapping[str, Any]
+    name: str, people: People, given: Mapping[str, Any], whose: str | None, told: Mapping[str, Any]
 ) -> warehouse.Table | None:
     """The table as what is asked of a database; None where records have to be read.
 
@@ -107,7 +104,7 @@ def query_of(
         return None
     (path,) = {one[1] for one in found.values() if one is not None}
     try:
-        query, odd = _query(name, people, known, whose, steps_of)
+        query, odd = _query(name, people, known, whose)
     except warehouse.RowsNeededError:
         return None
     with suppress(DataError), warehouse.connection(name, path) as database:
@@ -122,9 +119,7 @@ def query_of(
     return None
 
 
-def _query(
-    name: str, people: People, known: Mapping[str, Asked], whose: str | None, steps_of: Any
-) -> tuple[str, list[str]]:
+def _query(name: str, people: People, known: Mapping[str, Asked], whose: str | None) -> tuple[str, list[str]]:
     """The SELECT, and what would have to be empty for it to be asked."""
     parts, odd, columns = list[str](), list[str](), dict[str, str]()
     for k, (table, column) in enumerate(people.tables.items()):
@@ -134,16 +129,16 @@ def _query(
         person, strange = records.text(column)
         cells, doubts = [f"{number_of or person} AS {ID}"], [strange]
         for i, one in enumerate(own):
-            for j, derived in enumerate(([] if one.value is None else [one.value]) + list(one.when)):
+            for j, derived in enumerate(parts_of(one)):
                 cell, doubt = _cell(records, derived)
                 cells.append(f"{cell} AS cell_{i}_{j}")
                 doubts.append(doubt)
         whole = f"CAST({ID} AS VARCHAR)" if number_of else ID
-        sums = "".join(f",\n  {_sum(i, one, steps_of)} AS {warehouse.name_of(one.name)}" for i, one in enumerate(own))
+        sums = "".join(f",\n  {_gathered(i, one)} AS {warehouse.name_of(one.name)}" for i, one in enumerate(own))
         parts.append(f"records_{k} AS (\n  SELECT {', '.join(cells)}\n  FROM {records.source}\n)")
         told = f"FROM records_{k} WHERE {ID} IS NOT NULL GROUP BY {ID}"
         parts.append(f"persons_{k} AS (\n  SELECT {whole} AS {WHOSE}{sums}\n  {told}\n)")
-        columns |= {one.name: _filled(f"persons_{k}.{warehouse.name_of(one.name)}", one) for one in own}
+        columns |= {o.name: GATHERING[o.way].or_nothing(f"persons_{k}.{warehouse.name_of(o.name)}") for o in own}
         odd += [f"{records.source} WHERE {' OR '.join(filter(None, doubts))}"] if any(doubts) else []
     listed = [f"{cell} AS {warehouse.name_of(column)}" for column, cell in columns.items()]
     first, *others = (f"persons_{k}" for k in range(len(people.tables)))
@@ -176,51 +171,13 @@ def _cell(records: Asked, derived: Derived) -> tuple[str, str | None]:
     return warehouse.computed(derived, known), None
 
 
-def _sum(i: int, one: Gathered, steps_of: Any) -> str:
+def _gathered(i: int, one: Gathered) -> str:
     """What the records of a person come to."""
-    first = 0 if one.value is None else 1
-    held = " AND ".join(_told(f"cell_{i}_{first + k}", labels) for k, labels in enumerate(one.holds)) or "true"
-    if one.value is None:
-        return (
-            f"count(*) FILTER ({held})" if one.way == "count" else f"CASE WHEN bool_or({held}) THEN 'yes' ELSE 'no' END"
-        )
-    x = f"cell_{i}_0"
-    if one.value.labels:
-        places = " ".join(f"WHEN {warehouse.text_of(own)} THEN {k + 1}" for k, own in enumerate(one.value.labels))
+    told = enumerate(", ".join(map(warehouse.text_of, labels)) for labels in one.holds)
+    held = " AND ".join(f"coalesce(cell_{i}_{k} IN ({listed}), false)" for k, listed in told) or "true"
+    x, labels = f"cell_{i}_{len(one.when)}", () if one.value is None else one.value.labels
+    if labels:
+        places = " ".join(f"WHEN {warehouse.text_of(own)} THEN {k + 1}" for k, own in enumerate(labels))
         x = f"CASE {x} {places} END"
-    least, greatest = (f"{function}({x}) FILTER ({held})" for function in ("min", "max"))
-    if one.way != "sum":
-        found = greatest if one.way == "greatest" else least
-        found = f"CASE WHEN {least} = {greatest} THEN {least} END" if one.way == "only" else found
-        return f"([{', '.join(map(warehouse.text_of, one.value.labels))}])[{found}]" if one.value.labels else found
-    low, high, step = steps_of(one.value)
-    if step is None:
-        return _inside(f"sum(CAST({x} AS BIGINT)) FILTER ({held})")
-    low_text, high_text = map(warehouse.real_of, (low, high))
-    near = f"CASE WHEN {x} < {low_text} THEN {low_text} WHEN {x} > {high_text} THEN {high_text} ELSE {x} END"
-    steps = f"CAST(floor((({near}) - {low_text}) * {warehouse.real_of(1 / step)} + 0.5e0) AS BIGINT)"
-    many = f"CAST(count({x}) FILTER ({held}) AS DOUBLE) * {low_text}"
-    return f"{many} + {_inside(f'sum({steps}) FILTER ({held})')} * {warehouse.real_of(step)}"
-
-
-def _told(cell: str, labels: Sequence[str]) -> str:
-    return f"coalesce({cell} IN ({', '.join(map(warehouse.text_of, labels))}), false)"
-
-
-EXACT = 2**53
-"""Sums are whole numbers of at most this size, which doubles hold."""
-
-
-def _inside(total: str) -> str:
-    return f"CAST(least(greatest(coalesce({total}, 0), {-EXACT}), {EXACT}) AS DOUBLE)"
-
-
-def _filled(cell: str, one: Gathered) -> str:
-    """A cell that says something of a person without records in its table too."""
-    return f"coalesce({cell}, {_literal(NOTHING[one.way])})" if one.way in NOTHING else cell
-
-
-def _literal(value: float | str) -> str:
-    if isinstance(value, str):
-        return warehouse.text_of(value)
-    return str(value) if isinstance(value, int) else warehouse.real_of(value)
+    found = GATHERING[one.way].query(x, held, one.value)
+    return f"([{', '.join(map(warehouse.text_of, labels))}])[{found}]" if labels else found

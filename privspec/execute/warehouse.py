@@ -14,14 +14,14 @@ import os
 import re
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import islice
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, TypeAlias
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
@@ -803,9 +803,8 @@ def computed(one: Derived, doubles: Mapping[str, str]) -> str:
     assert one.formula is not None
     inside = {}
     for column in one.columns:
-        x, (low, high) = doubles[column.name], (real_of(float(end)) for end in column.ends)
-        nearest = x if column.between else f"floor({x} + 0.5e0)"
-        inside[column.name] = f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {nearest} END)"
+        x = doubles[column.name]
+        inside[column.name] = clipped(x, column.ends, "" if column.between else f"floor({x} + 0.5e0)")
     found = one.formula.fold(
         inside.__getitem__,
         lambda number: f"CAST({real_of(float(number))} AS DOUBLE)",
@@ -818,6 +817,12 @@ def computed(one: Derived, doubles: Mapping[str, str]) -> str:
         found = f"CASE {classes} ELSE {text_of(one.labels[-1])} END"
     missing = " OR ".join(f"{x} IS NULL OR isnan({x})" for x in doubles.values())
     return f"CASE WHEN {missing} THEN NULL ELSE {found} END"
+
+
+def clipped(x: str, ends: Iterable[SupportsFloat], between: str = "") -> str:
+    """A number that is moved between two ends; what it is `between` them, if not itself."""
+    low, high = (real_of(float(end)) for end in ends)
+    return f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {between or x} END)"
 
 
 def _combined(sign: str, left: str, right: str) -> str:

@@ -230,7 +230,11 @@ class Derived:
         cuts = list(map(cut_at, self.cuts))
         if cuts != sorted(set(cuts)):
             raise Refused("has cuts that do not ascend")
-        self.formula.between({one.name: one.ends for one in self.columns})
+        self.between()
+
+    def between(self) -> Interval | None:
+        """Where its numbers lie; nothing of words. Raises: Refused where it may divide by 0."""
+        return None if self.formula is None else self.formula.between({one.name: one.ends for one in self.columns})
 
     def words(self) -> str:
         """How it follows, in a sentence."""

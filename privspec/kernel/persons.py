@@ -9,10 +9,8 @@ but rows of that person. Both fail where what is moved is less than a person, wh
 
 from __future__ import annotations
 
-from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
+from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.derived import Derived
-
-Words = tuple[str, ...]
 
 
 @frozen
@@ -24,12 +22,32 @@ class Source:
 
 
 @frozen
+class Way:
+    """What records come to: the `sentence` that says it; whether it is `of_values`, and of `numbers` alone."""
+
+    sentence: str
+    of_values: bool = True
+    numbers: bool = False
+
+
+WAYS = {
+    "count": Way("the number of {records}", of_values=False),
+    "any": Way("whether there are any of {records}", of_values=False),
+    "sum": Way("the sum of {value.name} over {records}", numbers=True),
+    "least": Way("the least {value.name} in {records}"),
+    "greatest": Way("the greatest {value.name} in {records}"),
+    "only": Way("the {value.name} in {records}, missing where there is none or two differ"),
+}
+"""All ways in which records are gathered; that of the run is `privspec.execute.gathering`."""
+WORDS = {"Gathered.way": tuple(WAYS)}
+
+
+@frozen
 class Gathered:
     """A column of what one person's records of a table come to, of those of which all conditions hold.
 
-    `way`: how many there are ("count"); whether there are any ("any": yes or no); the sum, the least, the greatest of
-    the `value` of those that have one; that value itself where all agree ("only"). `when`: conditions on a record,
-    each with the labels for which it `holds`. Nothing, where no record has a value, or two differ ("only").
+    `way`: one of `WAYS`, of the `value` of the records that have one. `when`: conditions on a record, each with the
+    labels for which it `holds`. Nothing, where no record has a value, or two differ that may not.
     """
 
     name: str
@@ -37,51 +55,26 @@ class Gathered:
     way: str
     value: Derived | None
     when: tuple[Derived, ...] = ()
-    holds: tuple[Words, ...] = ()
+    holds: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.value is None) != (self.way in ("count", "any")):
+        if (self.value is not None) != WAYS[self.way].of_values:
             raise Refused("is gathered from a value that is not said, or not looked at")
         told = [set(one.labels) for one in self.when]
         if len(told) != len(self.holds) or not all(map(set.issuperset, told, self.holds)):
             raise Refused("does not say for each condition when it holds")
-        if self.way == "sum" and (self.value is None or self.value.labels):
+        if WAYS[self.way].numbers and (self.value is None or self.value.labels):
             raise Refused("adds up words")
 
     def words(self) -> str:
         """How it is gathered, in a sentence."""
-        value = "" if self.value is None else self.value.name
         records = f"the records of {self.source.table} that a person has"
         asked = [
             one.name if labels == ("yes",) else f"{one.name} {' or '.join(labels)}"
             for one, labels in zip(self.when, self.holds, strict=True)
         ]
         records += f", of those with {' and '.join(asked)}" if asked else ""
-        what = {
-            "count": f"the number of {records}",
-            "any": f"whether there are any of {records}",
-            "sum": f"the sum of {value} over {records}",
-            "least": f"the least {value} in {records}",
-            "greatest": f"the greatest {value} in {records}",
-            "only": f"the {value} in {records}, missing where there is none or two differ",
-        }[self.way]
-        return f"{self.name} is {what}."
-
-
-WORDS = {"Gathered.way": ("count", "any", "sum", "least", "greatest", "only")}
-
-
-def read_derived(item: JsonNode) -> Derived:
-    """A column that follows from others of the same record."""
-    return read(Derived, item)
-
-
-def read_words(item: JsonNode) -> Words:
-    """Some labels."""
-    return tuple(one.text() for one in item.items())
-
-
-READERS = {"Derived": read_derived, "Words": read_words}
+        return f"{self.name} is {WAYS[self.way].sentence.format(records=records, value=self.value)}."
 
 
 @frozen

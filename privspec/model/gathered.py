@@ -10,7 +10,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.derived import Derived
-from privspec.kernel.persons import Gathered, Source
+from privspec.kernel.persons import WAYS, Gathered, Source
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import items_of, with_children, word_of
@@ -20,8 +20,29 @@ from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure
 from privspec.model.values import show
 
-WAYS = {"count": "count", "sum": "sum", "min": "least", "max": "greatest", "any": "any"}
-"""Functions of all records of a person, and what the kernel calls them."""
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of all records of a person.
+
+    `way`: what the kernel calls it. `domain`: that of all that it comes to, where it is always the same; else it is
+    that of the values, unless it has to be declared, for they are `unbounded`: what they are, in words.
+    """
+
+    way: str
+    domain: Domain | None = None
+    unbounded: str = ""
+
+
+FUNCTIONS = {
+    "count": Function("count", unbounded="how many records a person has"),
+    "sum": Function("sum", unbounded="what a person's records add up to"),
+    "min": Function("least"),
+    "max": Function("greatest"),
+    "any": Function("any", FiniteSet((NO, YES))),
+}
+ONLY = "only"
+"""The way of a column itself, in the kernel's words."""
 MOST = 2**31
 """The most that a count of records is bounded by."""
 Read = Callable[[syntax.Domain, Environment], Domain]
@@ -32,7 +53,7 @@ def clamped(call: syntax.Call) -> tuple[syntax.Call, syntax.Expr] | None:
     if call.function not in ("min", "max") or len(call.arguments) != 2:
         return None
     for one, other in (call.arguments, call.arguments[::-1]):
-        if isinstance(one, syntax.Call) and one.function in WAYS and isinstance(other, syntax.Expr):
+        if isinstance(one, syntax.Call) and one.function in FUNCTIONS and isinstance(other, syntax.Expr):
             return one, other
     return None
 
@@ -81,11 +102,11 @@ class _Gatherer:
                 domain, derived = self._value(value)
                 if within is not None:
                     raise Failure("PS0275", value.span, f"{self.name} has the values of {derived.name}")
-                return domain, Gathered(self.name, self.source, "only", derived)
+                return domain, Gathered(self.name, self.source, ONLY, derived)
             case syntax.Call() if (found := clamped(value)) is not None:
                 return self._bounded(value, found, within)
-            case syntax.Call(function=function, arguments=(first, *conditions)) if function in WAYS:
-                return self._called(value, function, first, conditions, within)
+            case syntax.Call(function=name) if name in FUNCTIONS:
+                return self._declared(value, within, *self._called(value))
         hint = "count(visits), sum(visits.spent), min, max, and any(visits, code = A), each with conditions or none"
         raise Failure("PS0275", value.span, "nothing is gathered by this", help=hint)
 
@@ -97,91 +118,75 @@ class _Gatherer:
         end = evaluate(other, self.environment)
         if not isinstance(end, Fraction) or within is not None:
             raise Failure("PS0275", call.span, "what is gathered is bounded once, by public numbers")
-        _, made = self._called(inner, inner.function, inner.arguments[0], list(inner.arguments[1:]), self._anything)
-        low, high = self._natural(made)
+        made, _ = self._called(inner)
+        self._numeric(inner, made)
+        low, high = self._ends(FUNCTIONS[inner.function], made)
         low, high = (low, end) if call.function == "min" else (end, high)
         if low is None or high is None or low >= high:
             text = "this leaves an end open, or nothing between the two"
             raise Failure("PS0275", call.span, text, help=f"write person.{self.name} in -100..100, say")
-        whole = self._whole(made) and end.denominator == 1
+        whole = _whole(made) and end.denominator == 1
         return IntegerRange(int(low), int(high)) if whole else Between(low, high), made
 
-    @property
-    def _anything(self) -> Domain:
-        return Between(Fraction(0), Fraction(1))
+    def _ends(self, function: Function, made: Gathered) -> tuple[Fraction | None, Fraction | None]:
+        """The ends that follow; of records that are counted as of ones that are added up."""
+        low, high = (made.value and made.value.between()) or (Fraction(1), Fraction(1))
+        if not function.unbounded:
+            return low, high
+        return (Fraction(0) if low >= 0 else None), (Fraction(0) if high <= 0 else None)
 
-    def _natural(self, made: Gathered) -> tuple[Fraction | None, Fraction | None]:
-        """The ends that follow."""
-        if made.way == "count" or made.value is None:
-            return Fraction(0), None
-        formula = made.value.formula
-        if formula is None:
-            return None, None
-        low, high = formula.between({one.name: one.ends for one in made.value.columns})
-        if made.way == "sum":
-            return (Fraction(0) if low >= 0 else None), (Fraction(0) if high <= 0 else None)
-        return low, high
-
-    def _whole(self, made: Gathered) -> bool:
-        """Whether it is a whole number of a person's records."""
-        return made.value is None or of_whole_numbers(made.value)
-
-    def _called(
-        self,
-        call: syntax.Call,
-        function: str,
-        first: syntax.Argument,
-        conditions: list[syntax.Argument],
-        within: Domain | None,
-    ) -> tuple[Domain, Gathered]:
-        way, value, domain = WAYS[function], None, None
-        if way in ("count", "any"):
+    def _called(self, call: syntax.Call) -> tuple[Gathered, Domain | None]:
+        """What a function of all records is, and the domain that it has by itself."""
+        function, value = FUNCTIONS[call.function], None
+        domain, (first, *conditions) = function.domain, call.arguments
+        if not WAYS[function.way].of_values:
             if not isinstance(first, syntax.Name):
                 conditions = [first, *conditions]
-            if way == "any" and not conditions:
-                text = "any has a condition, for every person has some record"
-                raise Failure("PS0275", call.span, text, help=f"as in any({self.source.table}, code = A)")
+            if not function.unbounded and not conditions:
+                text = f"{call.function} has a condition, for every person has some record"
+                hint = f"as in {call.function}({self.source.table}, code = A)"
+                raise Failure("PS0275", call.span, text, help=hint)
         elif isinstance(first, syntax.Expr):
-            domain, value = self._value(first)
-        else:
-            raise Failure("PS0275", first.span, f"{function} is of a column", help=f"as in {function}(visits.spent)")
-        when = [self._condition(one) for one in conditions]
-        made = Gathered(
-            self.name, self.source, way, value, tuple(one for one, _ in when), tuple(holds for _, holds in when)
-        )
-        if way == "any":
-            if within is not None:
-                raise Failure("PS0275", call.span, f"{self.name} is no or yes")
-            return FiniteSet((NO, YES)), made
-        if way in ("least", "greatest"):
-            assert domain is not None
-            assert value is not None
-            if value.labels and days_of(domain) is None:
+            of_value, value = self._value(first)
+            domain = None if function.unbounded else of_value
+            if domain is not None and value.labels and days_of(domain) is None:
                 raise Failure("PS0275", first.span, "words have no least and no greatest")
-            return (domain if within is None else self._inside(call, within, made)), made
-        if within is None:
-            what = "how many records a person has" if way == "count" else "what a person's records add up to"
-            hint = (
-                f"say where it lies: person.{self.name} in 0..30, or min({spell(call)}, 30); what lies beyond counts "
-            )
-            hint += "as the end"
-            raise Failure("PS0275", call.span, f"{what} has no bounds, so that no noise hides a person", help=hint)
-        return self._inside(call, within, made), made
+        else:
+            hint = f"as in {call.function}(visits.spent)"
+            raise Failure("PS0275", first.span, f"{call.function} is of a column", help=hint)
+        when = [self._condition(one) for one in conditions]
+        parts = tuple(one for one, _ in when), tuple(holds for _, holds in when)
+        return Gathered(self.name, self.source, function.way, value, *parts), domain
 
-    def _inside(self, call: syntax.Call, within: Domain, made: Gathered) -> Domain:
-        """The domain that is declared.
+    def _declared(
+        self, call: syntax.Call, within: Domain | None, made: Gathered, domain: Domain | None
+    ) -> tuple[Domain, Gathered]:
+        """The domain that is declared, else that which it has by itself.
 
-        Raises: Failure PS0275 if it is none of numbers.
+        Raises: Failure PS0275 if there is none, or if what is declared is none of numbers.
         """
+        if within is None:
+            if domain is None:
+                hint = f"say where it lies: person.{self.name} in 0..30, or min({spell(call)}, 30); "
+                hint += "what lies beyond counts as the end"
+                text = f"{FUNCTIONS[call.function].unbounded} has no bounds, so that no noise hides a person"
+                raise Failure("PS0275", call.span, text, help=hint)
+            return domain, made
+        self._numeric(call, made)
         low, high = within.bounds
-        if made.value is not None and made.value.labels:
-            raise Failure("PS0275", call.span, f"{self.name} has the values of {made.value.name}")
-        if isinstance(within, IntegerRange) and self._whole(made) and -MOST <= within.low <= within.high <= MOST:
-            return within
+        if isinstance(within, IntegerRange) and _whole(made) and -MOST <= within.low <= within.high <= MOST:
+            return within, made
         if low is None or high is None or low >= high or not within.type.numeric or within.shape:
             hint = f"as in person.{self.name} in 0..30, or in [0, 1000]"
             raise Failure("PS0275", call.span, f"{self.name} lies between two numbers", help=hint)
-        return Between(low, high)
+        return Between(low, high), made
+
+    def _numeric(self, call: syntax.Call, made: Gathered) -> None:
+        """Raises: Failure PS0275 for words, which have no ends to be bounded by."""
+        if FUNCTIONS[call.function].domain is not None:
+            raise Failure("PS0275", call.span, f"{self.name} is no or yes")
+        if made.value is not None and made.value.labels:
+            raise Failure("PS0275", call.span, f"{self.name} has the values of {made.value.name}")
 
     def _value(self, expr: syntax.Expr) -> tuple[Domain, Derived]:
         """What is looked at in each record."""
@@ -249,6 +254,11 @@ class _Gatherer:
         unknown = next((one for one in listed if elements and one not in elements), None)
         if unknown is not None:
             raise Failure("PS0206", span, f"{name} has no value {unknown}")
+
+
+def _whole(made: Gathered) -> bool:
+    """Whether it is a whole number of a person's records."""
+    return made.value is None or of_whole_numbers(made.value)
 
 
 def _spelt(node: syntax.Node) -> str:

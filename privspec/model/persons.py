@@ -19,7 +19,7 @@ from privspec.language.walk import every, with_children, word_of
 from privspec.model.conditions import CONDITIONS
 from privspec.model.derived import held
 from privspec.model.domain_rules import GATHERED, PERSONS
-from privspec.model.gathered import WAYS, clamped
+from privspec.model.gathered import FUNCTIONS, clamped
 from privspec.model.reports import Failure, Report, listing
 from privspec.model.values import show
 
@@ -244,7 +244,8 @@ class _Tables:
         return change(value)
 
     def _bounded(self, side: syntax.Expr, other: syntax.Expr) -> syntax.Expr:
-        if not isinstance(side, syntax.Call) or side.function not in ("count", "sum") or any(every(other, syntax.Call)):
+        unbounded = isinstance(side, syntax.Call) and side.function in FUNCTIONS and FUNCTIONS[side.function].unbounded
+        if not unbounded or any(every(other, syntax.Call)):
             return side
         end: syntax.Expr = syntax.Binary("+", other, syntax.Number(Fraction(1), "1"), span=other.span)
         if isinstance(other, syntax.Number):
@@ -316,7 +317,7 @@ def _gathers(value: syntax.Node) -> bool:
     match value:
         case syntax.Call(function="min" | "max", arguments=(_, other, *_)) if not isinstance(other, CONDITIONS):
             return clamped(value) is not None
-        case syntax.Call(function=function) if function in (*WAYS, GATHERED):
+        case syntax.Call(function=function) if function in (*FUNCTIONS, GATHERED):
             return True
     return False
 

@@ -17,10 +17,13 @@ from privspec.api import Problem
 from privspec.core.diagnostics import DataError
 from privspec.execute.cells import id_text
 from privspec.execute.family import RunContext
+from privspec.execute.gathering import GATHERING
 from privspec.execute.persons import of_plan
 from privspec.execute.sources import TextFiles
 from privspec.execute.warehouse import Table
+from privspec.kernel.persons import WAYS
 from privspec.kernel.writing import write
+from privspec.model.gathered import FUNCTIONS, ONLY
 from privspec.problem.elaborate import elaborate
 
 duckdb = pytest.importorskip("duckdb")
@@ -288,3 +291,9 @@ def test_a_plan_runs(tmp_path: Path) -> None:
     data = sources(tmp_path, visits(90), patients(9))
     found = [plan.run(data[name], seed=3).to_json() for name in ("frame", ".csv", "table")]
     assert found[0] == found[1] == found[2]
+
+
+def test_each_way_of_gathering_is_known_to_the_language_and_the_run() -> None:
+    functions = {one.way for one in FUNCTIONS.values()}
+    assert functions | {ONLY} == set(WAYS) == set(GATHERING)
+    assert all(way in functions for way in WAYS if not WAYS[way].of_values)
