@@ -70,6 +70,7 @@ CARRIED, LIGHT = 1e-10, 1e-12
 """Share of the largest below which answers of a design say nothing, and differences have no mass."""
 COMPARED = 2**12
 """Numbers of the inputs up to which the middle is told of where it is not allowed."""
+Bounds = tuple[dict[str, Any], ...]
 BY_LAW = "with what the model of the data says"
 PULLED = "pulled towards the middle"
 DESIGN = "correlated noise at the curator"
@@ -177,33 +178,71 @@ def _candidate(problem: Problem, best: Candidate, release: LinearRelease, mechan
 # --- the best estimates ---------------------------------------------------------------------------
 
 
-def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> Iterator[Candidate]:
-    """From the answers of each candidate, and from answers that are sought for such estimates."""
-    errors, size = problem.errors, problem.system.inputs_count
-    data: Data | Array = _covariance(problem.block, size) if problem.block.law else _data(middle, size)
-    centre = tuple(moments(problem.block)[0]) if problem.block.law else middle.inputs
-    design, bounds, watch = _design(problem, data), tuple[dict[str, Any], ...](), _watch(problem)
-    if design is not None:
-        rule, moved = design
-        bounds = tuple(_bounds(problem, rule, moved, data))
-        found = [*found, *_designed(problem, rule)]
-    tried = list[tuple[float, Candidate, Rule]]()
-    for one in found[: None if size <= JOINTLY else 1]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Estimates:
+    """The best estimates from the answers of a candidate, a rule for each part of the errors; `value`: their loss."""
+
+    value: float
+    answers: Candidate
+    mechanism: Mechanism
+    rules: tuple[Rule, ...]
+
+
+def _estimated(
+    problem: Problem,
+    found: Sequence[Candidate],
+    parts: Sequence[tuple[Array, Array]],
+    data: Data | Array,
+    middle: Middle,
+    bounds: Bounds | None,
+) -> Candidate:
+    """The best candidate with estimates in place of its answers, which are right at the centre of the data.
+
+    Args: parts, error terms (q, n), and the rows (m, n) of the target that are estimated for these; bounds, those that
+        are known of all estimates, else data are looked for at which there may be no better ones.
+    """
+    tried, watch = list[Estimates](), _watch(problem)
+    for one in found:
         if one.mechanism is not None and one.admissible:
-            deviations = np.sqrt(one.mechanism.release.row_variances())
-            strategy = one.mechanism.release.strategy.to_float() / deviations[:, None]
-            rule = (
+            release = one.mechanism.release
+            strategy = release.strategy.to_float() / np.sqrt(release.row_variances())[:, None]
+            rules = tuple(
                 answered(errors, strategy, data)
                 if isinstance(data, np.ndarray)
                 else at_worst(errors, strategy, data, watch=watch)
+                for errors, _ in parts
             )
-            tried.append((rule.value, one, rule))
-    _, best, own = min(tried, key=lambda three: three[0])
-    assert best.mechanism is not None
-    known = bounds if bounds else tuple(_signs(own.roots, data, size))
-    outputs = _estimates(problem.system.target, best.mechanism.release, own.covariance)
-    release = _estimated(problem, best.mechanism.release, outputs, centre, middle)
-    yield _candidate(problem, best, release, replace(best.mechanism, bounds=known))
+            tried.append(Estimates(max(rule.value for rule in rules), one, one.mechanism, rules))
+    best = min(tried, key=lambda one: one.value)
+    release = best.mechanism.release
+    outputs = np.vstack(
+        [_estimates(target, release, rule.covariance) for (_, target), rule in zip(parts, best.rules, strict=True)]
+    )
+    matrix, centre = rounded(outputs), moments(problem.block)[0] if problem.block.law else middle.inputs
+    at = fmpq_mat(len(centre), 1, list(map(rational, centre)))
+    # exactly what is asked for, at the centre
+    shift = laid_out(problem.block.target) * at - exact(matrix) * (exact(release.strategy) * at)
+    made = replace(
+        release,
+        outputs_matrix=matrix,
+        inputs_matrix=None,
+        output_grid=output_grid(np.sqrt(outputs**2 @ release.row_variances())),
+        shift=tuple(map(fraction, shift.entries())),
+    )
+    made = replace(made, domination=domination(problem, made, middle.sets))
+    if bounds is None:
+        bounds = tuple(_signs(best.rules[0].roots, data, problem.system.inputs_count))
+    return _candidate(problem, best.answers, made, replace(best.mechanism, bounds=bounds))
+
+
+def _jointly(problem: Problem, found: Sequence[Candidate], middle: Middle) -> Iterator[Candidate]:
+    """From the answers of each candidate, and from answers that are sought for such estimates."""
+    size = problem.system.inputs_count
+    data = _covariance(problem.block, size) if problem.block.law else _data(middle, size)
+    design = _design(problem, data)
+    some = [*found, *([] if design is None else _designed(problem, design.rule))][: None if size <= JOINTLY else 1]
+    bounds = () if design is None else tuple(_bounds(design, data))
+    yield _estimated(problem, some, [(problem.errors, problem.system.target)], data, middle, bounds or None)
 
 
 def _data(middle: Middle, size: int) -> Data:
@@ -230,46 +269,35 @@ def _one_by_one(problem: Problem, found: Sequence[Candidate], middle: Middle) ->
         return
     if not rows.shape == (len(system.target),) * 2 == (rows.nnz, rows.nnz) or not np.all(rows.diagonal()):
         return
-    data, watch = _data(middle, system.inputs_count), _watch(problem)
-    design, bounds = _of_largest(problem, data)
-    found = [*found, *([] if design is None else _designed(problem, design))]
-    tried = list[tuple[float, Candidate, LinearRelease, Array]]()
-    for one in found:
-        if one.mechanism is not None and one.admissible:
-            release = one.mechanism.release
-            strategy = release.strategy.to_float() / np.sqrt(release.row_variances())[:, None]
-            own = [at_worst(row[None], strategy, data, watch=watch) for row in problem.errors]
-            pairs = zip(system.target, own, strict=True)
-            outputs = np.vstack([_estimates(row[None], release, rule.covariance) for row, rule in pairs])
-            tried.append((max(rule.value for rule in own), one, release, outputs))
-    _, best, release, outputs = min(tried, key=lambda four: four[0])
-    if best.mechanism is not None:
-        mechanism = replace(best.mechanism, bounds=bounds)
-        yield _candidate(problem, best, _estimated(problem, release, outputs, middle.inputs, middle), mechanism)
+    data = _data(middle, system.inputs_count)
+    design, shares = _of_largest(problem, data)
+    bounds: Bounds = ()
+    if design is not None:
+        found = [*found, *_designed(problem, design.rule)]
+        given = {"loss_weights": [str(share) for share in shares_of(shares)]}
+        bounds = tuple({**one, "of": {**one["of"], **given}} for one in _bounds(design, data))
+    parts = [(errors[None], target[None]) for errors, target in zip(problem.errors, system.target, strict=True)]
+    yield _estimated(problem, found, parts, data, middle, bounds)
 
 
-def _of_largest(problem: Problem, data: Data) -> tuple[Rule | None, tuple[dict[str, Any], ...]]:
-    """The best answers for a weighted sum of the errors, of weights under which all are about the same, with bounds."""
-    size, found = len(problem.errors), list[tuple[Problem, Rule, Moves, Array]]()
-    shares = np.full(size, 1 / size)
+def _of_largest(problem: Problem, data: Data) -> tuple[Design | None, Array]:
+    """The best answers for a weighted sum of the errors, of shares under which all are about the same; and these."""
+    best, shares = None, np.full(len(problem.errors), 1 / len(problem.errors))
+    of_best = shares
     for _ in range(REWEIGHED if problem.system.inputs_count <= WEIGHED else 0):
         weighted = problem.of_squares(np.asarray(problem.system.lowered.errors.weights) * shares)
         design = _design(weighted, data)
         if design is None:
             break
-        rule, moved = design
-        found.append((weighted, rule, moved, shares))
+        rule = design.rule
+        if best is None or rule.value > best.rule.value:
+            best, of_best = design, shares
         noise = (((weighted.errors - rule.off) @ np.linalg.pinv(rule.strategy)) ** 2).sum(axis=1)
         off = np.add.reduceat((rule.off[:, data.free] * data.radii) ** 2, data.starts, axis=1)
         each = (noise + np.sqrt(off).sum(axis=1) ** 2) / shares
         shares = np.maximum(shares * each / each.max(), LIGHT * shares.max())
         shares = shares / shares.sum()
-    if not found:
-        return None, ()
-    weighted, rule, moved, shares = max(found, key=lambda four: four[1].value)
-    given = {"loss_weights": [str(share) for share in shares_of(shares)]}
-    bounds = _bounds(weighted, rule, moved, data)
-    return rule, tuple({**one, "of": {**one["of"], **given}} for one in bounds)
+    return best, of_best
 
 
 def _estimates(target: Array, release: LinearRelease, spread: Array) -> Array:
@@ -277,24 +305,6 @@ def _estimates(target: Array, release: LinearRelease, spread: Array) -> Array:
     answers = release.strategy.to_float()
     seen = answers @ spread @ answers.T + np.diag(release.row_variances())
     return np.asarray(target @ np.linalg.lstsq(seen, answers @ spread, rcond=None)[0].T)
-
-
-def _estimated(
-    problem: Problem, release: LinearRelease, outputs: Array, centre: Sequence[Fraction], middle: Middle
-) -> LinearRelease:
-    """The release with estimates, right at a centre of the data, and what shows how large their biases are."""
-    matrix = rounded(outputs)
-    at = fmpq_mat(len(centre), 1, list(map(rational, centre)))
-    # exactly what is asked for, at the centre
-    shift = laid_out(problem.block.target) * at - exact(matrix) * (exact(release.strategy) * at)
-    made = replace(
-        release,
-        outputs_matrix=matrix,
-        inputs_matrix=None,
-        output_grid=output_grid(np.sqrt(outputs**2 @ release.row_variances())),
-        shift=tuple(map(fraction, shift.entries())),
-    )
-    return replace(made, domination=domination(problem, made, middle.sets))
 
 
 def domination(problem: Problem, release: LinearRelease, sets: Sequence[HeldSet]) -> tuple[Fraction, ...] | None:
@@ -338,6 +348,15 @@ Moves = list[tuple[int, float, float]]
 """By coordinate: the view that is strictest there, its budget, and how far one unit moves it and nothing else."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Design:
+    """The best answers for the loss of a problem, by changes of one coordinate each."""
+
+    problem: Problem
+    rule: Rule
+    moved: Moves
+
+
 def _moves(problem: Problem, budgets: Sequence[float]) -> Moves | None:
     """Changes of one coordinate each, which are some or all that units make; None where some coordinate has none."""
     found: list[tuple[int, float, float] | None] = [None] * problem.system.inputs_count
@@ -365,7 +384,7 @@ def _by_itself(differences: Differences, size: int) -> Array:
     return np.zeros(size)
 
 
-def _design(problem: Problem, data: Data | Array) -> tuple[Rule, Moves] | None:
+def _design(problem: Problem, data: Data | Array) -> Design | None:
     """The best Gaussian answers, or such as bound all noise of pure epsilon; None where they are not sought."""
     if problem.local or problem.model.trust.shared or problem.system.inputs_count > DESIGNED:
         return None
@@ -379,7 +398,7 @@ def _design(problem: Problem, data: Data | Array) -> tuple[Rule, Moves] | None:
     if moved is None:
         return None
     moves = np.array([budget / amount for _, budget, amount in moved])
-    return designed(problem.errors, moves, np.diag(moves), data, _watch(problem)), moved
+    return Design(problem, designed(problem.errors, moves, np.diag(moves), data, _watch(problem)), moved)
 
 
 def _designed(problem: Problem, rule: Rule) -> Iterator[Candidate]:
@@ -421,8 +440,9 @@ def _signs(roots: Array, data: Data | Array, size: int) -> Iterator[dict[str, An
     yield {"alone": str(ALONE), "signs": grid_json(found, ROOT_BITS)}
 
 
-def _bounds(problem: Problem, rule: Rule, moved: Moves, data: Data | Array) -> Iterator[dict[str, Any]]:
+def _bounds(design: Design, data: Data | Array) -> Iterator[dict[str, Any]]:
     """What bounds the loss of all estimates: data, and how little answers may say of them."""
+    problem, rule, moved = design.problem, design.rule, design.moved
     size, moves = problem.system.inputs_count, np.array([budget / amount for _, budget, amount in moved])
     spreads: list[tuple[Array, dict[str, Any]]] = []
     if isinstance(data, np.ndarray):
