@@ -18,6 +18,7 @@ from flint import fmpq
 
 from privspec.kernel import rows as matrices
 from privspec.kernel.core.linear import (
+    Additive,
     InputLayout,
     Linear,
     Matrix,
@@ -28,7 +29,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.linear_privacy import LinearPrivacy, judge_privacy, lattice_of
 from privspec.kernel.core.numbers import ZERO, fraction, rational, sqrt_down
 from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck
-from privspec.kernel.core.reading import JsonNode, Refused, frozen
+from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
@@ -114,8 +115,6 @@ COUNT = 1000
 """For inputs without bounds (counts): the size up to which a bias is judged."""
 COVARIANCE_LIMIT = 128
 """Up to so many outputs a plan states their covariance."""
-STATED, OPTIONAL = ("family", "sites", "executed"), ("output_covariance", "pulled")
-"""What a plan says of a mechanism."""
 COMBINED = "combinations of the inputs"
 SHORT = 10**6
 """Largest denominator of a size of which answers are whole numbers."""
@@ -172,13 +171,12 @@ class LinearRules(LinearPrivacy, PriceableRules):
         release = judge_privacy(case, self.read(case.frame, case.mechanism))
         if release.shift is not None and any(unit.adding for line in case.frame.obligations for unit in line.units):
             raise Refused("pulls answers about data of which nobody knows how many they are")
-        _, sites, _, spread, moved = case.mechanism.fields(*STATED, optional=OPTIONAL)
-        block, found = release.problem, Figures.of(release)
+        block, found, stated = release.problem, Figures.of(release), read(Additive, case.mechanism)
         offsets(case, release, found)
         whole = matrices.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
-        spread.same(None if whole is None else matrices.doubles(whole))
-        moved.same(pulled(release, found))
-        places(case, release, found, sites)
+        stated.output_covariance.same(None if whole is None else matrices.doubles(whole))
+        stated.pulled.same(pulled(release, found))
+        places(case, release, found, stated.sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
         units = "squared " * (not block.errors.sizes) + "units of " + " and ".join(one.name for one in block.released)

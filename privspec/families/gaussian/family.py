@@ -35,7 +35,9 @@ from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
 from privspec.families.gaussian.stepped import stepped_candidates
+from privspec.kernel.core.linear import Additive
 from privspec.kernel.core.problem import notes_of
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.knorm import KNormBlocks
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import OfOneScale, laws
@@ -352,19 +354,14 @@ def parts_of(stated: Stated) -> dict[str, Any]:
     amounts = achieved(problem, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound, stated.covariance()
     moved = pulled(stated.release, stated.figures)
+    said = release.noise.family, stated.sites(), write(stated.release), covariance, moved
     pairs = enumerate(zip(problem.model.requirements, amounts, strict=True))
     return {
         "problem": write(stated.frame),
         "value": loss,
         "bound": None if bound is None else bound.value,
         "among": "" if bound is None else bound.among,
-        "mechanism": {
-            "family": release.noise.family,
-            "sites": stated.sites(),
-            **({} if covariance is None else {"output_covariance": covariance}),
-            **({} if moved is None else {"pulled": moved}),
-            "executed": write(stated.release),
-        },
+        "mechanism": write(Additive(*(JsonNode(own, "mechanism") for own in said))),
         "guarantees": [_guarantee(line, number, release, figures) for number, (line, figures) in pairs],
         "accuracy": stated.accuracy(),
         "claims": {"views": views, "bound": None if bound is None else bound.witness},

@@ -36,6 +36,7 @@ BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
 
 Matrix = fmpq_mat
+ABSENT = JsonNode(None, "mechanism")
 
 
 @frozen
@@ -497,25 +498,36 @@ class Release(Mechanism):
         return Fraction(self.parties, self.noise.honest or self.parties)
 
 
+@frozen
+class Additive(Mechanism):
+    """What a plan says of additive noise: its family and what is `executed`; where it enters, and how outputs move."""
+
+    family: JsonNode
+    sites: JsonNode
+    executed: JsonNode
+    output_covariance: JsonNode = ABSENT
+    pulled: JsonNode = ABSENT
+
+
 def read_release(frame: Frame, mechanism: JsonNode, kind: type[LinearLayout] = Linear) -> Release:
     """What is executed, of a family that the problem allows; where noise enters is read with what it is worth.
 
     Args: kind, what of the problem is read: to judge privacy alone its layout will do.
     """
-    family, _, item, *_ = mechanism.fields("family", "sites", "executed", optional=("output_covariance", "pulled"))
+    stated = read(Additive, mechanism)
     problem, trust = read_linear(frame.blocks[0], frame, kind), frame.trust.means
-    law, allowed = law_of(family, shared=trust.shared), set(problem.families)
+    law, allowed = law_of(stated.family, shared=trust.shared), set(problem.families)
     parties, honest = coalition(frame, problem) if law.in_shares else (1, 1)
     if allowed and not allowed & set(law.words):
-        raise family.wrong("is not a family of noise that the problem allows")
+        raise stated.family.wrong("is not a family of noise that the problem allows")
     if problem.vectors and (trust.alone or not law.spherical):
-        raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
-    found = read(Release, item, problem=problem, parties=parties)
-    asked, stated = allowed & set(law.words), found.noise
+        raise stated.family.wrong("is not a mechanism for vectors whose numbers are treated alike")
+    found = read(Release, stated.executed, problem=problem, parties=parties)
+    asked = allowed & set(law.words)
     given = {"honest": honest, "whole": bool(asked) and asked <= set(law.in_steps)}
-    noise = read(law, cast("JsonNode", stated), **{name: given[name] for name in law.GIVEN})
+    noise = read(law, cast("JsonNode", found.noise), **{name: given[name] for name in law.GIVEN})
     if found.round_outputs and (found.of_inputs or trust.public or not law.spherical):
-        raise item.wrong("rounds outputs, which is for Gaussian noise on outputs at a curator")
+        raise stated.executed.wrong("rounds outputs, which is for Gaussian noise on outputs at a curator")
     sent = _senders(frame, found, law) if trust.alone else (1,) * found.strategy.nrows()
     return replace(found, noise=noise, senders=sent)
 
