@@ -191,7 +191,7 @@ class Part:
     dimension: Positive
     amount: Size
     most: Positive | None = None
-    cells: Ends | None = None
+    cells: tuple[int, ...] | None = None
     middle: Fraction | None = None
 
     def __post_init__(self) -> None:
@@ -411,7 +411,6 @@ def first_cells(columns: tuple[Column, ...]) -> Wholes:
     return tuple(found)
 
 
-Ends = tuple[int, ...]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
@@ -421,7 +420,6 @@ READERS = {
     "Matrix": read_matrix,
     "Rows": lambda item: intervals(item) or read_matrix(item),
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
-    "Ends": lambda item: tuple(one.integer() for one in item.items()),
     "Norm": lambda item: item.integer(1, 2),
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
