@@ -333,6 +333,7 @@ def _spelt(terminal: str) -> tuple[str, ...]:
         "IN": ("in",),
         "WRT": ("wrt",),
         "OVER": ("E", "worst"),
+        "ADVANTAGE": ("advantage",),
         "MEASURE": tuple(f"-{name}" for name in BY_WORD),
     }
     return spelt.get(terminal, (terminal,) if terminal.isalpha() and terminal.islower() else ())

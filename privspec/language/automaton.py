@@ -92,6 +92,7 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-])")
 _STRING = re.compile(r'"[^"\n]*"')
 _MEASURE = re.compile(rf"[-‐‑]({PATTERN})\b")
 _WRT = re.compile(r"wrt\b|w\.r\.t\.|with +respect +to\b")
+_ADVANTAGE = re.compile(r"advantage(?= *\()")
 _OVER = re.compile(r"([E𝔼]|worst)(?= *\[)")
 _NORM_P = re.compile(r"(?:\|\||‖)_(1|2|inf)\b")
 _SIGN = re.compile(r"==|\*\*|!=|<>|=<|=>|<-|->|:=|&&|\.\.|<=|>=|[-+*/@^²'=~,.()\[\]{}<>:;!]")
@@ -160,6 +161,8 @@ def _word(text: str, start: int, end: int, word: str, accepted: Container[str]) 
         return Token("WRT", "wrt", start, match.end())
     if "OVER" in accepted and (match := _OVER.match(text, start, end)):
         return Token("OVER", NAMES.get(match[1], match[1]), start, match.end())
+    if "ADVANTAGE" in accepted and (match := _ADVANTAGE.match(text, start, end)):
+        return Token("ADVANTAGE", match[0], start, match.end())
     stop = start + len(word)
     if word in KINDS and "KIND" in accepted:
         return Token("KIND", word, start, stop)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privspec.core.spans import Span
+from privspec.kernel.measures import TOTAL_VARIATION
 from privspec.language import syntax as s
 from privspec.language.automaton import Action, Inline, Token
 
@@ -245,6 +246,7 @@ ACTIONS: dict[str, Action] = {
     "loss": lambda c: c[0],
     "target": _make(s.Target, lambda c: (c[0], c[2], _after(c, "for"), _after(c, "IN"), _after(c, "probability"))),
     "requirement": _make(s.Requirement, lambda c: (c[0], c[2], c[3].value, _after(c, "WRT"), _clauses(c))),
+    "advantage": _make(s.Requirement, lambda c: (c[2], c[7], TOTAL_VARIATION.word, c[4], _clauses(c))),
     "independence": _make(
         s.Independence, lambda c: (c[0], _after(c, "of"), _after(c, "given"), _after(c, "="), _after(c, "to"))
     ),

@@ -145,6 +145,7 @@ _WORDS: Final = {
     "MEASURE": f"a measure such as -{PURE.word}",
     "WRT": "wrt",
     "OVER": "E[ or worst[",
+    "ADVANTAGE": "advantage(",
     "NORM": "||",
     "NORM_P": "||_1",
     "IN": "in",

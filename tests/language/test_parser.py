@@ -107,3 +107,12 @@ def test_start_up_needs_no_lark() -> None:
 )
 def test_days_and_comparisons(section, text):
     assert spell(parse_statement(section, Source("x", text))) == text
+
+
+def test_an_advantage_is_a_requirement_and_a_name() -> None:
+    """`advantage(O, x) <= a` is the line `O is a-tv-DP wrt x`; an output may be called that."""
+    lines = "advantage(O, x) <= 0.1, seen by press", "O is 0.1-tv-DP wrt x, seen by press"
+    first, second = (spell(parse_statement("privacy", Source("x", line))) for line in lines)
+    assert first == second == lines[1]
+    called = parse_statement("privacy", Source("x", "advantage is 1-DP wrt x"))
+    assert called.subjects.items[0].name == "advantage"
