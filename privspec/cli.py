@@ -1120,6 +1120,36 @@ def templates(name: str | None, output: Path | None, as_json: bool) -> None:
         _note(f"written to {path}", False)
 
 
+@app.command(epilog=_examples("init census.csv", "init census.csv -o -"))
+@click.argument("data", type=PATH, metavar="DATA")
+@no_header_option
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="FILE",
+    help="Where to write the spec (default: beside the data); - for standard output.",
+)
+def init(data: Path, no_header: bool, output: Path | None) -> None:
+    """Begin a spec for a file (.csv, .tsv, .parquet): names and kinds of its columns, with places to fill in.
+
+    No value of a cell goes into it, and no bound or word is taken from the data: these are public, and `privspec check`
+    names in one message what is to be filled in.
+    """
+    from privspec.core.files import write_atomically
+    from privspec.execute.skeleton import skeleton, table_name
+
+    text = skeleton(data, header=not no_header)
+    if output == Path(STANDARD):
+        print(text, end="")
+        return
+    place = output or data.with_name(f"{table_name(data)}.priv")
+    if place.exists():
+        raise UsageError.of("PS0731", f"{place} is there already", help="choose another name with -o")
+    write_atomically(place, text.encode("utf-8"))
+    _note(f"written to {place} · next: fill it in · privspec check {place}", False)
+
+
 @app.command(epilog=_examples("fmt mine.priv --check"))
 @spec_path
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if the file would change.")

@@ -91,13 +91,17 @@ def opened(name: str, path: Path, what: str = "comma-separated values") -> Itera
         refuse_unreadable(name, what)
 
 
-def rows_of_text(name: str, path: Path, texts: TextFiles = AS_USUAL) -> Iterator[list[str]]:
+def rows_of_text(
+    name: str, path: Path, texts: TextFiles = AS_USUAL, separator: str | None = None
+) -> Iterator[list[str]]:
     """The cells of row after row, the first line among them; at their end it is told what lines were joined.
 
+    Args: separator, where it is not what the suffix says.
     Raises: DataError PS0803.
     """
+    separator = separator or separator_of(path)
     with opened(name, path) as file:
-        lines = _Lines(file, separator_of(path), joined=texts.quoted_newlines and separator_of(path) == ",")
+        lines = _Lines(file, separator, joined=texts.quoted_newlines and separator == ",")
         while (cells := lines.next()) is not None:
             yield cells
         for remark in lines.remarks():

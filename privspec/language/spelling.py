@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from privspec.language import syntax as s
-from privspec.language.automaton import DAY
+from privspec.language.automaton import DAY, NAMES
 from privspec.language.layout import SECTIONS
 
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
@@ -108,8 +108,8 @@ def _over(node: s.Over) -> str:
 
 
 def _column(name: str) -> str:
-    """A column with a name that is no word of the language stands in quotes."""
-    return name if _WORD.fullmatch(name) else f'"{name}"'
+    """A column with a name that is no word of the language, or a letter that stands for one, stands in quotes."""
+    return name if _WORD.fullmatch(name) and name not in NAMES else f'"{name}"'
 
 
 # --- domains -----------------------------------------------------------------------------------

@@ -22,6 +22,10 @@ class Tree:
         dataclass(frozen=True)(cls)
 
 
+FILL_IN = "fill_in"
+"""What stands in a skeleton (`privspec init`) for the values of a column."""
+
+
 class Node(Tree):
     """Anything with a place in the text."""
 

@@ -48,7 +48,7 @@ from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
 from privspec.model.priors import laws_that_follow, read_laws, set_laws_apart
 from privspec.model.released import with_released
-from privspec.model.reports import Failure, Report
+from privspec.model.reports import Failure, Report, listing
 from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import (
     Chain,
@@ -111,6 +111,8 @@ def build_model(source: Source, **outside: Unpack[Given]) -> graph.Model:
     from privspec.language.parser import parse
 
     tree, given, constants = parse(source), outside.get("parameters") or {}, outside.get("constants") or {}
+    if blanks := [one for one in every(tree, syntax.Member) if one.domain == syntax.Name(syntax.FILL_IN)]:
+        raise SpecError(_to_fill_in(blanks, source))
     base, files, texts = outside.get("base"), outside.get("files"), outside.get("texts")
     picked = picks(tree)
     whole = assembled(tree, source, base, texts)
@@ -137,6 +139,18 @@ def build_model(source: Source, **outside: Unpack[Given]) -> graph.Model:
     design = graph.Design(tuple(_fixed(one, fixed, source) for one in choices), tree.loss, make, fixed)
     first: graph.Model = design.check()
     return replace(first, spec=first.spec if picked else whole.spec, chosen={})
+
+
+def _to_fill_in(blanks: list[syntax.Member], source: Source) -> Diagnostic:
+    """All that a skeleton leaves open, in one message."""
+    return Diagnostic(
+        "PS0276",
+        f"fill in what {listing([one.name for one in blanks])} may be",
+        tuple(Label(one.domain.span) for one in blanks),
+        help="whole numbers 0..120, other numbers [0, 10000], words {F, M}, days 2025-01-01..2025-12-31, or id where "
+        "it says whose a record is: as everybody may know them, not as these data have them",
+        source=source,
+    )
 
 
 def _fixed(choice: graph.OpenChoice, fixed: Mapping[str, str], source: Source) -> graph.OpenChoice:

@@ -230,3 +230,10 @@ def test_brackets_are_needed(tree):
                 assert parse_expression(Source("x", without)) != tree, (text, without)
             except SpecError:
                 continue
+
+
+def test_a_column_called_by_a_letter_that_stands_for_a_name_keeps_its_quotes() -> None:
+    text = (
+        'variables:\n  input t in table("ε" in 0..9, epsilon in 0..9)\n  output O\n\nloss:\n  E[ (O - sum(t."ε"))^2 ]\n'
+    )
+    assert format_source(Source("s.priv", text)) == text
