@@ -15,6 +15,7 @@ from privspec.model.library import Arguments, Binder, Bound, Function, FunctionE
 from privspec.model.values import exact_array
 from privspec.model.voting import Borda, Drawn, FirstChoice, Lottery, Points, scores
 
+WEIGHTS = ("weights",)
 LARGEST_EPSILON = 30
 """Weights beyond e^15 a vote leave nothing to chance."""
 
@@ -40,11 +41,23 @@ def _drawn(points: Callable[[tuple[Symbol, ...]], Points], lottery: Lottery, *, 
 
     def bind(arguments: Arguments, name: str) -> Bound:
         winner, domain = _votes(arguments, name, rankings=True, choices=choices)
-        apply = without_value("its result is drawn at random")
-        known = Drawn(points(domain.items), lottery) if isinstance(domain, FiniteSet) else None
+        apply, weights = without_value("its result is drawn at random"), _weights(arguments)
+        known = Drawn(points(domain.items), lottery, weights) if isinstance(domain, FiniteSet) else None
         return Bound(winner, apply, domain=domain, drawn=known)
 
     return bind
+
+
+def _weights(arguments: Arguments) -> tuple[Fraction, ...] | None:
+    """How often each vote counts; None where the call does not say."""
+    said = arguments.keywords.get("weights")
+    if said is None:
+        return None
+    found = said.value if isinstance(said.value, np.ndarray) else np.zeros(0)
+    weights = tuple(Fraction(weight) for weight in found.ravel())
+    if found.shape != arguments[0].type.shape or min(weights, default=0) <= 0:
+        raise FunctionError("the weights of votes are public positive numbers, one for each voter", "weights")
+    return weights
 
 
 def _selection(rule: VotingRule) -> Binder:
@@ -117,8 +130,8 @@ def _manipulation(arguments: Arguments, _: str) -> Bound:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("random_dictator(votes)", _drawn(FirstChoice, Lottery(DUMMY_VOTES), choices=True), symmetric=True),
-    Function("borda_lottery(rankings)", _drawn(Borda, Lottery(DUMMY_VOTES), choices=False), symmetric=True),
+    Function("random_dictator(votes, weights = w)", _drawn(FirstChoice, Lottery(DUMMY_VOTES), choices=True), keywords=WEIGHTS, symmetric=True),
+    Function("borda_lottery(rankings, weights = w)", _drawn(Borda, Lottery(DUMMY_VOTES), choices=False), keywords=WEIGHTS, symmetric=True),
     Function("exponential(votes, epsilon)", _selection(EXPONENTIAL), arity=(2, 2), symmetric=True),
     Function("permute_and_flip(votes, epsilon)", _selection(PERMUTE_AND_FLIP), arity=(2, 2), symmetric=True),
     Function("plurality(votes)", _plurality, symmetric=True, ties="the one that was declared first"),

@@ -105,6 +105,11 @@ def order_matters(model: Model, name: str) -> bool:
     return any(looks.inside(expr) for expr in (*expressions(model), *facts, *map(syntax.Name, people)))
 
 
+def _weighted(call: syntax.Node) -> bool:
+    """Whether a call gives every record a weight of its own."""
+    return any(word.name == "weights" for word in children(call) if isinstance(word, syntax.Keyword))
+
+
 @dataclass(frozen=True, slots=True)
 class _Looks:
     """Looks for uses of an input that tell its records apart; `party` its index set."""
@@ -127,7 +132,7 @@ class _Looks:
                 base == self.name and member in members
             ):
                 return any(self.inside(other, members) for other in others)
-            case syntax.Call(arguments=(first, *others)) if function_of(node).symmetric:
+            case syntax.Call(arguments=(first, *others)) if function_of(node).symmetric and not _weighted(node):
                 whole = [a for a in (first, *others) if isinstance(a, syntax.Name) and a.id == self.name]
                 if whole:
                     return any(self.inside(a, members) for a in (first, *others) if a not in whole)

@@ -7,7 +7,6 @@ proportion to the number of first choices (Torra 2019, Method 1), with dummy vot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import lcm
@@ -88,10 +87,13 @@ def _named(ballot: Ballot, alternatives: tuple[Symbol, ...]) -> tuple[Symbol, ..
     return named
 
 
-def scores(points: Points, ballots: Iterable[Ballot]) -> Law:
-    """The total points of each alternative."""
+def scores(points: Points, ballots: Iterable[Ballot], weights: Sequence[Fraction] | None = None) -> Law:
+    """The total points of each alternative; `weights`: how often each ballot counts, once without any."""
     total = [Fraction(0)] * len(points.alternatives)
-    alike = Counter(one if isinstance(one, str | Fraction) else tuple(one) for one in ballots)
+    alike = dict[Ballot, Fraction]()
+    for place, one in enumerate(ballots):
+        ballot = one if isinstance(one, str | Fraction) else tuple(one)
+        alike[ballot] = alike.get(ballot, Fraction(0)) + (1 if weights is None else weights[place])
     for ballot, times in alike.items():
         total = [a + times * b for a, b in zip(total, points.of(ballot), strict=True)]
     return tuple(total)
@@ -168,7 +170,10 @@ class Drawn:
 
     points: Points
     lottery: Lottery
+    weights: tuple[Fraction, ...] | None = None
+    """How often each vote counts, in their order; None where all count alike."""
 
     def law(self, votes: Iterable[Ballot]) -> dict[Symbol, Fraction]:
         """The exact law of the winner for a list of votes."""
-        return dict(zip(self.points.alternatives, self.lottery.law(scores(self.points, votes)), strict=True))
+        totals = scores(self.points, votes, self.weights)
+        return dict(zip(self.points.alternatives, self.lottery.law(totals), strict=True))

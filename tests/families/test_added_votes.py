@@ -1,13 +1,15 @@
-"""Sums over votes of what each ranking counts for, as linear answers: Borda scores and pairwise comparisons."""
+"""What ballots count for: sums over them as linear answers, and votes with public weights of their own."""
 
 from __future__ import annotations
 
 import json
-from itertools import permutations
+from itertools import permutations, product
+from math import exp
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from privspec.api import Problem
 from privspec.cli import run_command_line
@@ -79,3 +81,44 @@ def test_a_ballot_that_is_used_otherwise_is_no_sum() -> None:
     text = VOTES.replace("CALL(ballot)", "[borda_scores(ballot)[1], plurality(ballot)]").replace("MEASURE", "2-GDP")
     with pytest.raises(SpecError):
         Problem(text).solve()
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+LOTTERY = """\
+parameters: w = WEIGHTS
+parties: voter in 1..3
+variables:
+  input vote[voter] in {a, b}
+  output O in {a, b}
+loss: worst[ total_variation(O, random_dictator(vote, weights = w)) ]
+privacy: O is 1-DP wrt vote, replacing one voter
+"""
+
+
+@pytest.mark.parametrize("weights", [(2, 1, 1), (1, 1, 1), (0.5, 3, 1)])
+def test_a_weighted_lottery_is_kept_as_well_as_any_table_can(weights: tuple[float, ...]) -> None:
+    """Against a linear program over all profiles: the chances of a, and how far the worst of them is off."""
+    profiles = list(product((0, 1), repeat=3))
+    rows, bounds = list[list[float]](), list[float]()
+    for i, votes in enumerate(profiles):
+        wanted = sum(w for w, vote in zip(weights, votes, strict=True) if vote) / sum(weights)
+        for sign in (1.0, -1.0):
+            rows.append([sign * (k == i) for k in range(8)] + [-1.0])
+            bounds.append(sign * wanted)
+        for j, other in enumerate(profiles):
+            if sum(a != b for a, b in zip(votes, other, strict=True)) == 1:
+                ratio = [(k == i) - exp(1) * (k == j) for k in range(8)]
+                rows += [[*ratio, 0.0], [*(-one for one in ratio), 0.0]]
+                bounds += [0.0, exp(1) - 1]
+    found = linprog([0.0] * 8 + [1.0], np.array(rows), bounds, bounds=(0, 1))
+    plan = Problem(LOTTERY.replace("WEIGHTS", str(list(weights)))).solve()
+    assert plan.status == "optimal"
+    assert plan.loss.value == pytest.approx(found.fun, rel=1e-6)
+    assert plan.verify().ok
+
+
+@pytest.mark.parametrize("weights", ["[1, 2]", "[1, 0, 2]", "3", "[[1, 2, 3]]"])
+def test_weights_are_one_positive_number_for_each_voter(weights: str) -> None:
+    with pytest.raises(SpecError, match="weights of votes are public positive numbers"):
+        Problem(LOTTERY.replace("WEIGHTS", weights)).solve()
