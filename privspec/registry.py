@@ -197,6 +197,7 @@ FAMILIES = (
         "number.reports.Histograms",
         _tallies_parties,
         "number.set_execution.HistogramMechanism",
+        pricing="number.priced.priced",
     ),
     Family("cells", "cells", "number.reports.Reports", _one_of_each, "number.report_execution.CellMechanism"),
     Family("points", "points", "number.reports.Points", _by_distance, "number.report_execution.PointMechanism"),

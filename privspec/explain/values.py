@@ -74,8 +74,8 @@ class ValueFact(MechanismFact):
     def of(cls, plan: Stated, where: Context) -> ValueFact:
         """The mechanism of a plan."""
         done, loss = plan.executed, plan.loss
-        weight, squared, numbers = cls.cost(done.block)
-        each = max((loss.value if loss else 0.0) / float(weight) / numbers, 0.0)
+        _, squared, numbers = cls.cost(done.block)
+        each = max(cls.unweighted(done, loss.value if loss else 0.0) / numbers, 0.0)
         return cls(
             family=plan.mechanism.family,
             released=frozenset(done.outputs),
@@ -86,6 +86,11 @@ class ValueFact(MechanismFact):
             input_line=where.line_of(done.block.source),
             **cls.figures(done, where),
         )
+
+    @classmethod
+    def unweighted(cls, done: Any, loss: float) -> float:
+        """The error of all numbers together, without its weight in the loss."""
+        return loss / float(cls.cost(done.block)[0])
 
     @classmethod
     def figures(cls, done: Any, where: Context) -> dict[str, Any]:  # noqa: ARG003 - most have no further fields
@@ -281,6 +286,10 @@ class FrequencyFact(ValueFact):
     @staticmethod
     def cost(block: FrequencyBlock) -> Cost:
         return block.weight, True, block.values if block.group is None else 1
+
+    @classmethod
+    def unweighted(cls, done: Any, loss: float) -> float:  # noqa: ARG003 - a loss may add what privacy costs
+        return float(done.error(Fraction(1)))
 
     @property
     def ends(self) -> tuple[str, str]:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 MEETS = "meets every line of the spec"
 """What speaks against an alternative that is only no better."""
 MISSES = "misses a line of accuracy"
+FEW = Fraction(1, 10**6)
+"""By so much more than what is reached a line is offered as a way out."""
 CONSTANT = "the middle, whatever the data"
 """The least of all answers that look at no data."""
 STEP = Fraction(11, 10)
@@ -300,7 +302,8 @@ def missed(
     figure, bound = float(reached), float(limit.bound)
     target = next(line.target for line in model.accuracy if line.line == limit.line)
     lines = (conflict_line(model, target.span), conflict_line(model, model.requirements[binding].span))
-    change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {bound:.6g}", limit.line)
+    enough = float(decimal_up(reached * (1 + FEW), 6))
+    change = Relaxation(f"accept {enough:.6g} in place of {bound:.6g}", limit.line)
     return Infeasible(said.format(f"{figure / max(bound, 1e-300):.4g}"), lines, (change,))
 
 

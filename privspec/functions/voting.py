@@ -130,8 +130,18 @@ def _manipulation(arguments: Arguments, _: str) -> Bound:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("random_dictator(votes, weights = w)", _drawn(FirstChoice, Lottery(DUMMY_VOTES), choices=True), keywords=WEIGHTS, symmetric=True),
-    Function("borda_lottery(rankings, weights = w)", _drawn(Borda, Lottery(DUMMY_VOTES), choices=False), keywords=WEIGHTS, symmetric=True),
+    Function(
+        "random_dictator(votes, weights = w)",
+        _drawn(FirstChoice, Lottery(DUMMY_VOTES), choices=True),
+        keywords=WEIGHTS,
+        symmetric=True,
+    ),
+    Function(
+        "borda_lottery(rankings, weights = w)",
+        _drawn(Borda, Lottery(DUMMY_VOTES), choices=False),
+        keywords=WEIGHTS,
+        symmetric=True,
+    ),
     Function("exponential(votes, epsilon)", _selection(EXPONENTIAL), arity=(2, 2), symmetric=True),
     Function("permute_and_flip(votes, epsilon)", _selection(PERMUTE_AND_FLIP), arity=(2, 2), symmetric=True),
     Function("plurality(votes)", _plurality, symmetric=True, ties="the one that was declared first"),

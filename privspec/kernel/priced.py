@@ -14,6 +14,7 @@ from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Share, View
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.linear import LinearRules
+from privspec.kernel.reports import FrequencyRules
 from privspec.kernel.tables import Tables
 from privspec.kernel.worth import PriceableRules, judge_loss
 
@@ -62,7 +63,7 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     return replace(frame, obligations=tuple(lines))
 
 
-FORMS: dict[str, PriceableRules] = {"linear": LinearRules(), "table": Tables()}
+FORMS: dict[str, PriceableRules] = {"linear": LinearRules(), "table": Tables(), "frequencies": FrequencyRules()}
 """The forms of block that can be priced."""
 
 

@@ -13,6 +13,7 @@ best size of set (noise/notes/local-histograms.md).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from itertools import product
@@ -22,7 +23,17 @@ from typing import Any
 from privspec.kernel.changes import Anything, Rows
 from privspec.kernel.core.linear import Column
 from privspec.kernel.core.numbers import LARGEST_LOG, ZERO, exp_up
-from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.problem import (
+    AskedMeasure,
+    Bound,
+    Frame,
+    Guarantee,
+    Obligation,
+    PlanUnderCheck,
+    Rules,
+    View,
+    read_guarantees,
+)
 from privspec.kernel.core.reading import (
     Grid,
     JsonNode,
@@ -39,7 +50,7 @@ from privspec.kernel.measures import PURE_MEASURES, Measure
 from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
-from privspec.kernel.worth import judge_worth
+from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines, judge_worth
 
 CELLS_NOTE, SETS_NOTE = "real-cells", "local-histograms"
 OF_NUMBERS = ("", "all mechanisms that see the number itself")
@@ -291,8 +302,8 @@ class FrequencyBlock:
 
     Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
     the counts (with `columns`, those of a record of each, `listed` has their values together, the last column fastest);
-    the loss is `weight` times the sum of its squared errors. With a `group` of values, by their places, the
-    output is how many hold one of these, and all that a report is about is whether the value is one.
+    the loss is `weight` times the sum of its squared errors, 0 where lines alone limit them. With a `group` of values,
+    by their places, the output is how many hold one of these, and all that a report is about is whether the value is.
     """
 
     FORM = "frequencies"
@@ -324,7 +335,7 @@ class FrequencyBlock:
         group = (0,) if self.group is None else self.group
         if list(group) != sorted(set(group)) or not 0 < len(group) < self.values or group[-1] >= self.values:
             raise Refused("counts no values together, or all of them")
-        if not self.scale or not self.weight or not all(one.weight for one in self.accuracy):
+        if not self.scale or not all(one.weight for one in self.accuracy) or not (self.weight or self.accuracy):
             raise Refused("weighs errors by nothing")
 
     @property
@@ -477,12 +488,34 @@ def units_of_counts(block: FrequencyBlock) -> str:
     return f"squared {block.party}s" if block.scale == 1 else "squared units of the output"
 
 
-class FrequencyRules(ReportRules):
+@frozen
+class SetsBound(LowerBound):
+    """In closed form, at any epsilon of each party; of a block without a loss, by how much some line is missed."""
+
+    block: FrequencyBlock
+
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        limits = [_limits(one.measure) for one in lines]
+        whole = [some * self.block.count if len(some) == 1 else some for some in limits]
+        least = [min(own) for own in zip(*whole, strict=True)] if any(len(some) > 1 for some in limits) else None
+
+        def of(weight: Fraction) -> Fraction:
+            own = replace(self.block, weight=weight)
+            return least_loss(own, min(some[0] for some in limits)) if least is None else least_of_all(own, least)
+
+        if self.block.weight:
+            return of(self.block.weight)
+        return max(of(one.weight) - one.bound for one in self.block.accuracy)
+
+
+class FrequencyRules(ReportRules, PriceableRules):
     """How plans about histograms of reports are judged."""
 
     mechanisms = (Frequencies,)
 
     by_keeper = False
+
+    claims = ("bound",)
 
     def privacy(self, case: PlanUnderCheck) -> Frequencies:
         found: Frequencies = self.read(case.frame, case.mechanism)
@@ -496,16 +529,31 @@ class FrequencyRules(ReportRules):
         return found
 
     def judge(self, case: PlanUnderCheck) -> Frequencies:
+        case.claims.fields()
+        found, loss, words = self.measured(case)
+        words[1] = units_of_counts(found.block)
+        judge_bounded(case, loss, SetsBound((AMONG,), found.block), "such estimate", words)
+        return found
+
+    def measured(self, case: PlanUnderCheck) -> tuple[Frequencies, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; lines of accuracy are judged."""
         found = self.privacy(case)
         block = found.block
-        case.claims.fields()
-        limits = [_limits(one.measure) for one in case.frame.obligations]
-        if all(len(some) == 1 for some in limits):
-            derived = least_loss(block, min(some[0] for some in limits))
-        else:
-            whole = [some * block.count if len(some) == 1 else some for some in limits]
-            derived = least_of_all(block, [min(own) for own in zip(*whole, strict=True)])
-        words = [block.expression, units_of_counts(block), block.kind]
-        lines = ((one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy)
-        judge_worth(case, found.error(block.weight), derived, (AMONG,), "such estimate", words, lines)
-        return found
+        lines = [(one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy]
+        judge_lines(case, lines, ZERO, stated=True)
+        case.fairness.same(None)
+        loss = found.error(block.weight) if block.weight else ZERO
+        return found, loss, [block.expression, "units of the loss expression", block.kind]
+
+    def free(self, executed: object) -> bool:
+        assert isinstance(executed, Frequencies)
+        return not executed.block.weight
+
+    def floor(self, executed: object) -> Fraction:
+        return ZERO
+
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+        """The closed form, which needs no witness."""
+        assert isinstance(executed, Frequencies)
+        items.same([])
+        return (SetsBound((AMONG,), executed.block),), (AMONG,)

@@ -507,7 +507,9 @@ def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 def _priced(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     from privspec.problem.priced import inner, inner_family
 
-    return OF_FORM[inner_family(model).form](inner(model), plan)
+    (block,) = plan["problem"]["blocks"]
+    alone = plan["problem"] | {"blocks": [block["block"]]}
+    return OF_FORM[inner_family(model).form](inner(model), plan | {"problem": alone})
 
 
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {

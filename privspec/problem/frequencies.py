@@ -82,7 +82,9 @@ def words(block: FrequencyBlock) -> tuple[str, ...]:
         f"are {block.count:,} of them.",
         f"{block.output} is {times}{counted}, estimated without bias from one report of each, which "
         "depends on that one's value alone.",
-        f"The loss is {weight}the expected sum of the squared errors of {block.output}: `{block.expression}`.",
+        f"The loss is {weight}the expected sum of the squared errors of {block.output}: `{block.expression}`."
+        if block.weight
+        else f"Errors of {block.output} are limited by lines alone.",
         *(f"Line {one.line}: {one.text}." for one in block.accuracy),
     )
 
@@ -145,14 +147,14 @@ def block_of(model: Model) -> FrequencyBlock:
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    if model.loss is None:
+    if model.loss is None and not model.accuracy:
         hint = (
             "write the error of the counts as the loss; `privspec sweep SPEC --over epsilon=0.5:4` tells it by epsilon"
         )
         raise Failure("PS0504", model.spec.span, "there is no error of counts to minimise", help=hint)
     (source,), (output,) = model.inputs, model.outputs
     reader = ErrorReader(model, source, output)
-    loss, counted = reader.read(model.loss), reader.counted
+    loss, counted = reader.read(model.accuracy[0].target.left if model.loss is None else model.loss), reader.counted
     assert source.domain is not None and source.index is not None
     columns = tuple(column_of(*one) for one in counted.columns)
     listed, lower, step = (together(columns), None, None) if columns else _values(source.domain)
@@ -173,8 +175,8 @@ def block_of(model: Model) -> FrequencyBlock:
         step=step,
         group=loss.group,
         scale=loss.scale,
-        weight=loss.weight,
-        expression=spell(model.loss),
+        weight=Fraction(0) if model.loss is None else loss.weight,
+        expression="" if model.loss is None else spell(model.loss),
         kind=loss.kind,
         accuracy=tuple(accuracy),
         columns=columns,

@@ -63,12 +63,12 @@ from privspec.kernel.reports import (
 )
 from privspec.kernel.writing import exact_grid, write
 from privspec.model.graph import Model
-from privspec.model.measures import Personalised
 from privspec.model.requirements import Requirement
 from privspec.problem import cells as reading_of_cells
 from privspec.problem import frequencies as reading_of_sets
 from privspec.problem import points as reading_of_points
 from privspec.problem.points import FAMILIES
+from privspec.problem.refusals import without_loss
 
 CELL_BITS = 62
 """Binary places of the least chances, and of e^epsilon."""
@@ -237,10 +237,19 @@ class Histograms:
         Raises: SpecError PS05xx.
         """
         block = reading_of_sets.block_of(model)
-        every = [_limits(line, block.count) for line in model.requirements]
-        own = any(isinstance(line.measure, Personalised) for line in model.requirements)
-        limits = tuple(map(min, zip(*every, strict=True))) if own else None
-        return System.of(model, block, limits)
+        if not block.weight:
+            raise without_loss(model).of_spec(model.source)
+        every = [[one.amounts["epsilon"] for one in line.measure.by_person] for line in model.requirements]
+        return self.system(model, block, every)
+
+    @staticmethod
+    def system(model: Model, block: FrequencyBlock, every: list[list[Fraction]]) -> System:
+        """A spec of a block, with the strictest epsilon of each party, by those of all lines."""
+        least = [min(line) for line in every]
+        whole = [line if len(line) == block.count else line * block.count for line in every]
+        own = any(len(line) > 1 for line in every)
+        limits = tuple(map(min, zip(*whole, strict=True))) if own else None
+        return System(model, block, min(least), least.index(min(least)), limits)
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best size of set."""
@@ -254,7 +263,7 @@ class Histograms:
             model,
             " and ".join(dict.fromkeys(map(name_of, found.kinds[:: max(len(found.kinds) - 1, 1)]))),
             loss,
-            lambda: _sets_stated(model, found),
+            lambda: sets_stated(model, found),
             # no unbiased estimate from reports has less
             lambda: least_loss(block, system.epsilon) if limits is None else least_of_all(block, list(limits)),
             AMONG,
@@ -269,12 +278,6 @@ class Histograms:
     def size(self, system: System) -> int:
         """No matrix is laid out."""
         return 1
-
-
-def _limits(line: Requirement, count: int) -> list[Fraction]:
-    """The epsilon of each party."""
-    found = [one.amounts["epsilon"] for one in line.measure.by_person]
-    return found if len(found) == count else found * count
 
 
 def best_of_all(system: System) -> Frequencies:
@@ -334,7 +337,7 @@ def _beside_sets(system: System, found: Frequencies) -> Iterator[Alternative]:
         yield Alternative(name, loss, MEETS if fits else MISSES, fits)
 
 
-def _sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
+def sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
     """The sets as they stand in the plan, with what they guarantee."""
     block, epsilon = found.block, found.epsilon()
     return {
