@@ -92,7 +92,7 @@ def scores(points: Points, ballots: Iterable[Ballot], weights: Sequence[Fraction
     total = [Fraction(0)] * len(points.alternatives)
     alike = dict[Ballot, Fraction]()
     for place, one in enumerate(ballots):
-        ballot = one if isinstance(one, str | Fraction) else tuple(one)
+        ballot: Ballot = one if isinstance(one, str | Fraction) else tuple(one)
         alike[ballot] = alike.get(ballot, Fraction(0)) + (1 if weights is None else weights[place])
     for ballot, times in alike.items():
         total = [a + times * b for a, b in zip(total, points.of(ballot), strict=True)]

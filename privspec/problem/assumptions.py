@@ -509,7 +509,7 @@ def _priced(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
     (block,) = plan["problem"]["blocks"]
     alone = plan["problem"] | {"blocks": [block["block"]]}
-    return OF_FORM[inner_family(model).form](inner(model), plan | {"problem": alone})
+    return OF_FORM[inner_family(model).form](inner(model), {**plan, "problem": alone})
 
 
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {

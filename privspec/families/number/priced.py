@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from time import perf_counter
@@ -144,7 +143,7 @@ def _cut(search: Search, aim: Fraction) -> list[Fraction] | None:
         need = aim - search.found.cost(low)
         if len(found) == CELLS:
             return None
-        high = _last(lambda value, need=need: search.least(value) >= need, low, search.end)
+        high = _last(search, need, low)
         if high is None:
             return None
         found.append(high)
@@ -152,16 +151,16 @@ def _cut(search: Search, aim: Fraction) -> list[Fraction] | None:
     return found
 
 
-def _last(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
-    """The largest amount, in few digits, at which something holds that holds at all smaller ones."""
-    if holds(high):
-        return high
-    start = low
+def _last(search: Search, need: Fraction, low: Fraction) -> Fraction | None:
+    """The largest amount above one, in few digits, at which errors are so large at least; None where there is none."""
+    if search.least(search.end) >= need:
+        return search.end
+    start, high = low, search.end
     for _ in range(STEPS):
         middle = down((low + high) / 2)
         if not low < middle < high:
             break
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if search.least(middle) >= need else (low, middle)
     return low if low > start else None
 
 
