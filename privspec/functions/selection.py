@@ -44,6 +44,20 @@ LARGEST_PARTS = 1000
 """Largest denominator of a share: scores are whole numbers of such parts of a record."""
 
 
+def of_one_number_each(arguments: Arguments, name: str) -> int:
+    """The number of entries of a vector.
+
+    Raises: FunctionError for other arguments: of vectors one may move a median from end to end, however many there are.
+    """
+    kind = arguments[0].type
+    if len(kind.shape) > 1:
+        text = f"{name} takes one number of each, and this is {kind.describe()}: one of them may move the median of "
+        text += "each number from one end of its range to the other, so that its noise is that of a crowd of one"
+        hint = "mean(...) is moved by a share of the range alone"
+        raise FunctionError(text, 0, help=hint, code="PS0207")
+    return vector(arguments, 0, name)
+
+
 def column_of(arguments: Arguments, name: str) -> Domain:
     """The domain of the column that a call on a table is about.
 
@@ -92,7 +106,7 @@ def _picked(of_values: Callable[[Any, Fraction], Any]) -> Binder:
     def bind(arguments: Arguments, name: str) -> Bound:
         if isinstance(arguments[0].type.element, Tables):
             return of_column(arguments, name)
-        if vector(arguments, 0, name) == 0:
+        if of_one_number_each(arguments, name) == 0:
             raise FunctionError(f"{name} of nothing", 0)
         share = sought(name, arguments).share
         assert share is not None

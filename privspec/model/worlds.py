@@ -27,7 +27,7 @@ from privspec.core.records import dataclass
 from privspec.core.rounding import root
 from privspec.kernel.measures import PURE
 from privspec.language import syntax
-from privspec.language.walk import names_used, reached
+from privspec.language.walk import every, names_used, reached
 from privspec.model.domains import Table
 from privspec.model.graph import Model
 from privspec.model.joint_laws import input_law, laws_given, modelled, parents, partners, world_law
@@ -363,6 +363,8 @@ ROW_LIMIT = 1024
 """Inputs that are listed one by one: up to so many joint values."""
 WORLD_LIMIT = 2**16
 """Joint values of the inputs that are listed to find what computed values they lead to."""
+ROUNDING = ("floor", "ceil")
+"""Functions that take numbers to whole ones."""
 TABLE_LIMIT = 2**22
 """Entries of the largest table."""
 
@@ -445,6 +447,12 @@ def worlds(model: Model) -> Worlds:
         big = max(spaces, key=lambda s: s.size)
         message = f"the inputs take {size:,} values together; tables are found for up to {WORLD_LIMIT:,}"
         hint = "use fewer values or coarser ones; functions such as sum, that do not look at the order, need fewer"
+        calls = (call for expr in model.expressions for call in every(expr, syntax.Call))
+        if any(call.function in ROUNDING for call in calls) and len(model.outputs) == 1:
+            hint = (
+                f"leave rounding to whoever has the result, where it is free: write `output {model.outputs[0].name}`, "
+            )
+            hint += "without a domain, and compare it with what is not rounded, so that noise is added to that"
         raise Failure("PS0515", big.node.span, message, label=f"{big.size:,} values", help=hint)
     base = tuple(product(*(s.values for s in spaces)))
     exist = _exist(model, inputs, base)
@@ -454,8 +462,8 @@ def worlds(model: Model) -> Worlds:
     else:
         of, rows = inputs, tuple(world for world, there in zip(base, exist, strict=True) if there)
         world_rows = tuple(n - 1 if there else NOWHERE for n, there in zip(accumulate(exist), exist, strict=True))
-        every = product(*(s.labels for s in spaces))
-        labels = tuple(_joint(list(parts)) for parts, there in zip(every, exist, strict=True) if there)
+        listed = product(*(s.labels for s in spaces))
+        labels = tuple(_joint(list(parts)) for parts, there in zip(listed, exist, strict=True) if there)
     columns = _columns(model, len(rows))
     prior = row_law(model, of, spaces, rows, world_rows)
     return Worlds(model, of, spaces, rows, labels, tuple(o.name for o in model.outputs), columns, world_rows, prior)

@@ -574,6 +574,8 @@ class Interpreter(Algebra[Reading]):
                 return self._loss(body)
             case syntax.Call(function="max", arguments=(syntax.Comprehension() as over,)):
                 return Worst(tuple(self._each_term(over)))
+            case syntax.Call(function="max") if (lopsided := self._lopsided(expr)) is not None:
+                return lopsided
             case syntax.Call(function="max"):
                 items = [item for item in expr.arguments if not isinstance(item, _NOT_EXPRESSIONS)]
                 if len(items) < len(expr.arguments):
@@ -616,6 +618,8 @@ class Interpreter(Algebra[Reading]):
                     help="write max(E[ |O[j] - y[j]| ] for j in 1..m), the largest of the averages, or "
                     "E[ ||O - y||_1 ]",
                 )
+            case syntax.Call(function="max") if (lopsided := self._lopsided(expr)) is not None:
+                return lopsided
             case syntax.Call(function="sum" | "mean", arguments=(syntax.Comprehension() as over,)):
                 parts = self._each_term(over)
                 total = Squares.added(parts)
@@ -632,6 +636,35 @@ class Interpreter(Algebra[Reading]):
                     help="write E[ ||O - y||^2 ], a weighted sum of such terms, or "
                     "max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
                 )
+
+    def _lopsided(self, expr: syntax.Call) -> Squares | None:
+        """An error that costs more on one side, max(e, -r e) with r > 0; None of anything else.
+
+        It is (1 + r) / 2 times |e|, and (1 - r) / 2 times e, which is 0 on average where noise is.
+        """
+        items = [item for item in expr.arguments if not isinstance(item, _NOT_EXPRESSIONS)]
+        if len(items) != 2 or len(expr.arguments) != 2:
+            return None
+        try:
+            one, other = map(self._affine, items)
+        except Failure:
+            return None  # they are errors already, or none
+        if one.shape != other.shape:
+            return None
+        both = stack([one, other])
+        parts = (part.toarray() if isinstance(part, SparseMatrix) else part for part in both.coefficients.values())
+        rows, against = np.split(np.hstack([*parts, both.offset.reshape(-1, 1)]), 2)
+        lengths = np.sum(rows**2, axis=1)
+        if not lengths.all():
+            return None
+        ratios = -np.sum(rows * against, axis=1) / lengths
+        if np.any(ratios <= 0) or not np.allclose(against, -ratios[:, None] * rows, rtol=1e-12, atol=0):
+            return None
+        if any(over.operator == "worst" for over in every(self.model.loss or expr, syntax.Over)):
+            text = "an error that costs more on one side is averaged: noise averages to 0"
+            raise Failure("PS0502", expr.span, text, help="write E[ ... ] around it")
+        size = Squares.of(one, sizes=True)
+        return replace(size, weights=(1 + ratios) / 2)
 
     def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr) -> Squares:
         if self._fixed(left):

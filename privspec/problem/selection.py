@@ -379,6 +379,13 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     call = next(_asked(model))
     what = f"{call.text} beside other questions"
+    if model.trust.shared:
+        text = (
+            f"{call.text} under `trust {model.trust.name}`: parties add numbers in shares, and a value that is selected"
+        )
+        hint = "release histogram(t, by = {column}), of which whoever has it takes the median; or write "
+        yield call.span, f"{text} is no sum", f"{hint}`{CURATOR.written}`"
+        return
     if len(model.inputs) != 1 or not isinstance(model.inputs[0].domain, Table) or model.inputs[0].index is not None:
         yield call.span, f"{call.text} of more than one table", "write a spec of one table"
         return

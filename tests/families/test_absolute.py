@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import pi, sqrt
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
-from tests.plans import solved_text
+from privspec.plan import verify
+from tests.plans import resign, solved_text
 
 PARTIES = """\
 parties: owner in 1..6
@@ -134,3 +136,62 @@ def test_what_misses_all_at_once_is_told_in_its_own_terms() -> None:
     factor = float(found.notes[0].rpartition(" ")[2])
     wanted = float(str(found.help).partition("accept ")[2].partition(" ")[0])
     assert wanted == pytest.approx(10 * factor, rel=1e-3)
+
+
+# --- errors that cost more on one side ------------------------------------------------------------
+
+LOPSIDED = """\
+variables:
+  input x in [0, 1]^5
+  output O
+loss: E[ LOSS ]
+privacy: O is MEASURE wrt x, replacing one entry
+"""
+
+
+@pytest.mark.parametrize("measure", ["1-DP", "1-GDP"])
+@pytest.mark.parametrize(
+    ("loss", "even"),
+    [
+        ("max(0.9 * (sum(x) - O), 0.1 * (O - sum(x)))", "0.5 * |O - sum(x)|"),
+        ("max(O - sum(x), 3 * (sum(x) - O))", "2 * |O - sum(x)|"),
+        ("sum(max(x[j] - O[j], j * (O[j] - x[j])) for j in 1..5)", "sum((1 + j) / 2 * |O[j] - x[j]| for j in 1..5)"),
+    ],
+)
+def test_an_error_that_costs_more_on_one_side_is_a_size_where_noise_averages_to_0(
+    loss: str, even: str, measure: str
+) -> None:
+    text = LOPSIDED.replace("MEASURE", measure)
+    lopsided, sizes = (Problem(text.replace("LOSS", one)).solve() for one in (loss, even))
+    assert lopsided.verify().ok
+    assert lopsided.loss.value == pytest.approx(sizes.loss.value, rel=1e-6)
+    assert all(not one["name"].startswith("the middle") for one in lopsided.document["alternatives"])
+    assert lopsided.loss.lower_bound == pytest.approx(sizes.loss.lower_bound, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "max(O - sum(x), O - sum(x))",
+        "max(O - sum(x), 2 * (sum(x) - O) + 1)",
+        "max(O - sum(x), sum(x) - O, 0)",
+        "max(O - sum(x), 2 * (x[1] - O))",
+    ],
+)
+def test_other_largest_errors_are_none(loss: str) -> None:
+    with pytest.raises(SpecError):
+        Problem(LOPSIDED.replace("LOSS", loss).replace("MEASURE", "1-DP")).solve()
+
+
+def test_the_worst_of_a_lopsided_error_is_refused() -> None:
+    text = LOPSIDED.replace("E[ LOSS ]", "worst[ max(O - sum(x), 3 * (sum(x) - O)) ]").replace("MEASURE", "1-DP")
+    with pytest.raises(SpecError, match="is averaged: noise averages to 0"):
+        Problem(text).solve()
+
+
+def test_answers_that_are_off_are_not_taken_for_a_lopsided_loss() -> None:
+    """A plan that moves its answers has another loss than that of its sizes: the problem leaves no room for it."""
+    text = LOPSIDED.replace("LOSS", "max(O - sum(x), 3 * (sum(x) - O))").replace("MEASURE", "1-DP")
+    document = json.loads(json.dumps(Problem(text).solve().document))
+    document["mechanism"]["executed"]["shift"] = ["1/2"]
+    assert not verify(json.dumps(resign(document))).ok

@@ -131,6 +131,38 @@ background: winner = borda_lottery(ballot)
 loss: worst[ total_variation(O, winner) ]
 privacy: O is 1-DP wrt ballot, replacing one voter
 """
+ROUNDED = """\
+variables:
+  input h in (0..20)^30
+  output z in 0..20
+loss: worst[ |z - floor(mean(h) + 0.5)| ]
+privacy: z is 1-DP wrt h, replacing one record
+"""
+WEIGHTS = """\
+parties: voter in 1..6
+variables:
+  input V[voter] in l2_ball(1, 2)^3
+  intermediate beta[voter]
+  intermediate society
+  output O
+background:
+  beta[voter] = probit_mle(V[voter], within = l1_ball(2, 2))
+  society = mean(beta[voter] for voter)
+  V ~ thurstone_mosteller(2, 3)
+loss: E[ ||O - society||^2 ]
+privacy: O is 1-DP wrt V, replacing one voter
+"""
+COMING = WEIGHTS.replace("replacing", "adding or removing")
+MEDIANS = WEIGHTS.replace("mean(", "median(")
+SHARES = """\
+parties: site in 1..3
+variables:
+  input people[site] in table(age in 0..9)
+  output m
+loss: worst[ rank_error(m, median(people.age)) ]
+privacy: m is 1-DP wrt people, adding or removing one record
+options: trust secure_sum
+"""
 
 
 def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", unit: str = "one record") -> str:
@@ -276,6 +308,42 @@ def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", 
             "write partial_ranking({a, b, c}, 2)",
             [("partial_ranking of {a, b, c}", "partial_ranking({a, b, c}, 2)")],
             id="partial rankings",
+        ),
+        pytest.param(
+            ROUNDED,
+            {},
+            "tables are found for up to",
+            "leave rounding to whoever has the result, where it is free: write `output z`, without a domain",
+            [("output z in 0..20", "output z"), ("floor(mean(h) + 0.5)", "mean(h)")],
+            id="a rounded mean",
+        ),
+        pytest.param(
+            COMING,
+            {},
+            "the mean of a crowd of one is to be hidden as well",
+            "replacing one voter",
+            [],
+            id="a crowd of one",
+        ),
+        pytest.param(
+            MEDIANS,
+            {},
+            "may move the median of each number from one end of its range to the other",
+            "mean(...) is moved by a share",
+            [],
+            id="a median of weights",
+        ),
+        pytest.param(
+            SHARES,
+            {},
+            "a value that is selected is no sum",
+            "release histogram(t, by = {column})",
+            [
+                ("output m", "output H"),
+                ("m is", "H is"),
+                ("worst[ rank_error(m, median(people.age)) ]", "E[ ||H - histogram(people, by = {age})||^2 ]"),
+            ],
+            id="a median in shares",
         ),
     ],
 )

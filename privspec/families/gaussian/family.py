@@ -167,7 +167,8 @@ def choose(problem: Problem, *, pulling: bool = False) -> Choice | Infeasible:
             return family_conflict(problem)
         _refuse(model)
     chosen = possible[0]
-    if pulling and not model.accuracy and (problem.block.biased or problem.settings.alternatives):
+    wanted = problem.block.biased or (problem.settings.alternatives and not problem.lopsided)
+    if pulling and not model.accuracy and wanted:
         from privspec.families.gaussian.pulled import RIGHT, pulled_candidates  # few losses are those at the worst data
 
         for one in pulled_candidates(problem, possible):

@@ -28,6 +28,8 @@ from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
 from privspec.kernel.trust import NOBODY
+from privspec.language import syntax
+from privspec.language.walk import every
 from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
@@ -494,6 +496,12 @@ class Problem:
     def scaled(self, loss: float, factor: float) -> float:
         """A loss when all variances are so many times as large."""
         return loss * (sqrt(factor) if self.sizes else factor)
+
+    @property
+    def lopsided(self) -> bool:
+        """Whether an error costs more on one side: of answers that are off on average their sizes then say little."""
+        averages = () if self.model.loss is None else every(self.model.loss, syntax.Over)
+        return any(call.function == "max" for over in averages for call in every(over.body, syntax.Call))
 
     @property
     def sizes(self) -> bool:
