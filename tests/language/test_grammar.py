@@ -84,7 +84,7 @@ def test_every_section_has_its_rule() -> None:
 
 
 def test_regular_expressions_are_those_of_the_contract() -> None:
-    """Apart from line ends and descriptions, which the layout finds, measures, which have a registry, and newer words."""
+    """Apart from line ends and descriptions, which the layout finds, measures, and words that are newer."""
 
     def terminals(text: str) -> dict[str, str]:
         return dict(re.findall(r"^([A-Z_]+): (/.*/)$", text, re.MULTILINE))
