@@ -36,8 +36,8 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import Rows, beside, identity, laid_out, moved_by, row_squares, weighed
 from privspec.kernel.strategies.dense import Dense, chosen_rows
 from privspec.kernel.worth import CLOSE, LowerBound, PriceableRules, judge_bounded, judge_lines, listed
+from privspec.kernel.worth.shifts import LIMIT, limited, shifted
 from privspec.kernel.worth.shifts import SCOPE as SHIFTS
-from privspec.kernel.worth.shifts import shifted
 from privspec.kernel.worth.sizes import expected_sizes, size_up
 from privspec.kernel.worth.traces import cbrt_down, prove, proved
 
@@ -145,11 +145,19 @@ class LinearRules(LinearPrivacy, PriceableRules):
         assert isinstance(executed, Release)
         if executed.shift is not None:
             raise items.wrong("are about answers that are right on average")
-        made = [prove(frame, executed, one) for one in items.items()]
+        made = list[LowerBound]()
+        for one in items.items():
+            if dict(one.entries()).get("scope", one).value == LIMIT:
+                made.append(limited(frame, executed, one))
+                continue
+            found = prove(frame, executed, one)
+            if any(not mu.absent for *_, mu in found.masses):
+                raise items.wrong("state a mu outside of a cell")
+            made.append(found)
         if not made:
             return made, ("mechanisms of any kind",)
-        if len({one.among for one in made}) != 1 or any(not mu.absent for one in made for *_, mu in one.masses):
-            raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
+        if len({one.among for one in made}) != 1:
+            raise items.wrong("are not about the same mechanisms")
         return made, made[0].among
 
     def judge(self, case: PlanUnderCheck) -> object:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from privspec.solvers.stepped import solve, stairs
+from scipy.optimize import linprog
 
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
-from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, SCOPE, ByLaw, least, shown
+from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, SCOPE, ByLaw, Outside, least, shown
 from tests.plans import dense, mutate, resign, solved_text
 
 NUMBER = """
@@ -347,6 +348,22 @@ def test_no_law_of_moves_in_steps_is_below_the_closed_form(epsilon: float, power
     assert best.loss == pytest.approx(found, rel=1e-5)
     finer = float(ByLaw(Fraction(1), power, 5 * parts).at(Fraction(epsilon)))
     assert found <= finer <= float(ByLaw(Fraction(1), power, None).at(Fraction(epsilon)))
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("inside", [1, 2, 5, 6])
+def test_no_law_is_within_a_limit_more_often(epsilon: float, inside: int) -> None:
+    """The linear program over laws on 200 points of which so many are within; tails fall no faster than they may."""
+    points, grown = 200, np.exp(epsilon)
+    costs = np.ones(points)
+    first = (points - inside) // 2
+    costs[first : first + inside] = 0.0
+    near, following = np.eye(points)[:-1], np.eye(points)[1:]
+    rows = np.vstack([near - grown * following, following - grown * near])
+    found = linprog(costs, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, points)), b_eq=[1.0])
+    bound = float(Outside(inside).at(Fraction(epsilon)))
+    assert bound == pytest.approx(found.fun, rel=1e-5, abs=1e-7)
+    assert float(Outside(inside + 1).at(Fraction(epsilon))) <= bound
 
 
 STEPS = ("problem", "blocks", 0, "held", 0, "step")

@@ -7,12 +7,14 @@ weights of the ratios over their limits as prices of the lines, shows that no sm
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import product
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy
@@ -37,6 +39,8 @@ from privspec.kernel.linear import LinearRules
 from privspec.kernel.measures import DELTA
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.priced import least
+from privspec.kernel.worth import LowerBound
+from privspec.kernel.worth.shifts import LIMIT, limited
 from privspec.kernel.worth.traces import TraceBound, prove
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
@@ -398,21 +402,34 @@ class Picked:
 
     def _bound(self, frame: Frame, release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
         """The witness that nothing costs less, what it proves, and the words for the mechanisms that it is about."""
-        mechanism = self.choice.chosen.mechanism
-        asked: Any = frame.blocks[0]
-        witness: dict[str, Any] = {"proofs": [], "cells": [{"upto": None, "proof": None, "mu": []}]}
-        try:
-            if self.value > self.search.found.low or self.search.found.rest is not None:
-                if mechanism is None or mechanism.dual is None:
-                    return None
-                proof = self._proof(mechanism, mechanism.dual)
-                shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))
-                cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
-                witness = {"proofs": [proof], "cells": cells}
-            derived, words = least(frame, asked, LinearRules(), release, JsonNode(witness, "claims.bound"))
-        except Refused:
-            return None
-        return witness, min(max(float_down(derived), 0.0), loss), words[0]
+        best: tuple[dict[str, Any], float, str] | None = None
+        for witness in self._witnesses(frame, release, loss):
+            item, asked = JsonNode(witness, "claims.bound"), cast("Any", frame.blocks[0])
+            derived, words = least(frame, asked, LinearRules(), release, item)
+            found = min(max(float_down(derived), 0.0), loss)
+            if best is None or found > best[1]:
+                best = witness, found, words[0]
+        return best
+
+    def _witnesses(self, frame: Frame, release: Release, loss: float) -> Iterator[dict[str, Any]]:
+        """By the dual point, and by each accuracy line about one number under pure epsilon."""
+        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
+        mechanism, alone = self.choice.chosen.mechanism, self.search.found.rest is None
+        if alone and self.value <= self.search.found.low:
+            yield {"proofs": [], "cells": [last]}
+            return
+        proofs = list[dict[str, Any]]()
+        if mechanism is not None and mechanism.dual is not None:
+            with suppress(Refused):
+                proofs.append(self._proof(mechanism, mechanism.dual))
+        if alone:
+            lines, limits = range(len(frame.obligations)), range(len(release.problem.accuracy))
+            proofs += [{"scope": LIMIT, "requirement": o, "limit": limit} for o, limit in product(lines, limits)]
+        for proof in proofs:
+            with suppress(Refused):
+                made = limited if proof["scope"] == LIMIT else prove
+                shows = Shows(self, frame, release, proof, made(frame, release, JsonNode(proof, "claims.bound")))
+                yield {"proofs": [proof], "cells": shows.excluded() if alone else shows.cells(loss)}
 
     def _proof(self, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:
         """The dual point; of the worst ratio with prices for the lines in place of its weights."""
@@ -434,12 +451,12 @@ class Shows:
     frame: Frame
     release: Release
     witness: dict[str, Any]
-    proof: TraceBound
+    proof: LowerBound
 
     def stated(self, value: Fraction) -> list[str | None]:
         """For each line that is charged, a mu that no Gaussian release at an amount reaches, where that is needed."""
         lines, stated = lines_at(self.decision.search.model, value), list[str | None]()
-        for one in self.witness["differences"]:
+        for one in self.witness.get("differences", ()):
             measure = lines[one["requirement"]].measure
             budget = measure.gaussian_mu_down()
             stated.append(stated_mu(measure, budget) if self.release.noise.normal else None)
@@ -481,11 +498,12 @@ class Curve:
 
     def __init__(self, shows: Shows, loss: float) -> None:
         self.shows, self.search = shows, shows.decision.search
-        worth, exponent = shows.proof.worth, shows.proof.worth.exponent
-        if exponent is None:
+        proof = shows.proof
+        if not isinstance(proof, TraceBound) or (exponent := proof.worth.exponent) is None:
             raise Refused("what is proved is no power of what is allowed")
-        self.share, self.exponent, self.paid = float(worth.at(Fraction(1))), float(exponent), float(shows.proof.paid)
-        masses, low, high = shows.proof.masses, self.search.found.low, self.search.end
+        self.share, self.exponent, self.paid = float(proof.worth.at(Fraction(1))), float(exponent), float(proof.paid)
+        self.masses = masses = proof.masses
+        low, high = self.search.found.low, self.search.end
         if not self.share or not masses:
             raise Refused("nothing is proved")
         first = last = shows.decision.value
@@ -512,13 +530,13 @@ class Curve:
     def _squares(self, value: Fraction) -> list[float]:
         """mu^2 of each line that is charged."""
         lines = lines_at(self.search.model, value)
-        measures = [lines[o].measure for o, _, _ in self.shows.proof.masses]
+        measures = [lines[o].measure for o, _, _ in self.masses]
         if self.shows.release.noise.normal:
             return [float(one.gaussian_mu_down() or 0) ** 2 for one in measures]
         return [4 * sinh(float(one.pure_epsilon or 0) / 2) ** 2 for one in measures]
 
     def _rest(self, squares: list[float]) -> float:
-        power = sum(float(m) * square for (_, m, _), square in zip(self.shows.proof.masses, squares, strict=True))
+        power = sum(float(m) * square for (_, m, _), square in zip(self.masses, squares, strict=True))
         return self.share / power**self.exponent - self.paid if power else inf
 
     def ends(self, gap: float) -> list[Fraction] | None:
@@ -544,7 +562,7 @@ class Curve:
     def stated(self, value: Fraction) -> list[str | None]:
         """As `Shows.stated`, by the spline."""
         lines, found = lines_at(self.search.model, value), list[str | None]()
-        for (o, _, _), logs in zip(self.shows.proof.masses, self.logs, strict=True):
+        for (o, _, _), logs in zip(self.masses, self.logs, strict=True):
             measure = lines[o].measure
             mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
             found.append(stated_mu(measure, mu) if self.shows.release.noise.normal else None)

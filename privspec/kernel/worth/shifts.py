@@ -19,7 +19,7 @@ from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.changes import COUNTED, PERSON, Piece
 from privspec.kernel.core.linear import Difference, Linear, Measured, Owner, Release, Released, owners, read_matrix
-from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_up, fraction, rational
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, exp_down, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import JsonNode, Refused, frozen
 from privspec.kernel.divergences import HockeyStick
@@ -29,6 +29,7 @@ from privspec.kernel.rows import identity, laid_out
 from privspec.kernel.worth import LowerBound
 
 SCOPE = "shifts"
+LIMIT = "limit"
 ADDITIVE = "additive noise of any law"
 ALONE = "additive noise of any law that each party draws alone"
 EVERY = "all mechanisms of any kind, for data of any size"
@@ -66,11 +67,15 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
 
     Raises: Refused where there are several, or its line is of another measure or of other neighbours.
     """
-    asked = frame.obligations[line]
     if block.size > 1:
         raise Refused("is about more than one number")
-    epsilon, delta = _amounts(asked)
-    found, row = list[tuple[Fraction, Fraction | None]](), _row(block)
+    return Reach(*_moved(frame, block, line), *_amounts(frame.obligations[line]))
+
+
+def _moved(frame: Frame, block: Linear, line: int) -> tuple[Fraction, int | None, str]:
+    """The same but for the amounts of the line."""
+    asked, row = frame.obligations[line], _row(block)
+    found = list[tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
         change = units_of(difference, block.places).grouped()
         left, each = change.count, [(_furthest(row, unit), copies, unit) for unit, copies in change.units]
@@ -86,8 +91,7 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     if not sensitivity:
         raise Refused("has neighbours that do not move the answer")
     words = EVERY if _of_any_size(block, asked) else ADDITIVE
-    parts = None if step is None else int(sensitivity / step)
-    return Reach(sensitivity, parts, words, epsilon, delta)
+    return sensitivity, None if step is None else int(sensitivity / step), words
 
 
 def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Fraction]:
@@ -114,12 +118,13 @@ def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation]) -> st
 
     Along every direction noise of any law is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2)
     times that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
+    A secure sum shows what a curator would: no shares add up to less noise.
     """
     kinds, means = {one.measure.common for one in asked}, frame.trust.means
-    if not kinds <= set(SAME_EPSILON) or means.shared:
+    if not kinds <= set(SAME_EPSILON):
         return None
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
-    every = not people and all(_of_any_size(block, one) for one in asked)
+    every = not people and not means.shared and all(_of_any_size(block, one) for one in asked)
     classes = ALONE if means.alone else EVERY if every else ADDITIVE
     return classes if kinds == {PURE} else OF_PURE[classes]
 
@@ -397,6 +402,51 @@ def in_steps(grown: Number, parts: int, power: int) -> Number:
     cost, many = paid(high)
     least: Number = cost / many / parts**power
     return least
+
+
+@frozen
+class Outside:
+    """How often errors are beyond a limit, at least: of points one sensitivity apart `inside` are within (the note)."""
+
+    inside: int
+
+    def at(self, epsilon: Fraction) -> Fraction:
+        """At most the chance."""
+        ratio, half = exp_down(-epsilon), self.inside // 2
+        return 2 * ratio ** (half + 1) / (1 + ratio) if self.inside % 2 else ratio**half
+
+
+@frozen
+class LimitBound(LowerBound):
+    """By how much the least error of an accuracy line, or the least chance of it, is above what is allowed."""
+
+    line: int
+    least: ByLaw | Outside
+    most: Fraction
+
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        epsilon, delta = _amounts(lines[self.line])
+        if delta:
+            raise Refused("has a delta, under which other laws are better")
+        return self.least.at(epsilon) - self.most
+
+
+def limited(frame: Frame, release: Release, item: JsonNode) -> LimitBound:
+    """What a line of pure epsilon, of any amount, shows of an accuracy line about one number."""
+    _, number, limit = item.fields("scope", "requirement", "limit")
+    block, line = release.problem, number.integer(0, len(frame.obligations) - 1)
+    errors, most, *_, chance = block.accuracy[limit.integer(0, len(block.accuracy) - 1)]
+    if block.size > 1 or block.vectors or frame.trust.means.alone or release.excess != 1:
+        raise item.wrong("is about several numbers, or about what parties draw alone")
+    one = replace(block, errors=errors, worst=False, accuracy=())
+    sensitivity, parts, among = _moved(frame, one, line)
+    words = (f"{among}, within the accuracy lines",)
+    if chance is None:
+        return LimitBound(words, line, ByLaw(*_priced(one, sensitivity), parts), most)
+    factors = [abs(fraction(own)) for own in laid_out(errors.of(fmpq_mat([[1]]))).entries()]
+    if errors.sizes or errors.weights != (Fraction(1),) or not any(factors):
+        raise limit.wrong("is the chance of more than one error")
+    return LimitBound(words, line, Outside(2 * most // (factors[0] * sensitivity) + 1), 1 - chance)
 
 
 @frozen

@@ -490,7 +490,8 @@ def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     plain = dict(item.entries())["prices"].absent and not release.problem.errors.sizes and found.pure
     plain = plain and not found.personal
     words = words_of_any_law(frame, release.problem, lines) if plain else None
-    return found if words is None else replace(found, among=(words,), times=2)
+    shares = "shares of " * frame.trust.means.shared
+    return found if words is None else replace(found, among=(f"{shares}{words}",), times=2)
 
 
 def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
