@@ -1180,13 +1180,19 @@ def explain_error(code: str) -> None:
     print(explain_code(code), end="")
 
 
-@app.command("help", epilog=_examples("help tutorial", "help prefix_sums", f"help {ZERO_CONCENTRATED.word}"))
+@app.command(
+    "help",
+    epilog=_examples(
+        "help tutorial", "help prefix_sums", "help how do I average pay", f"help {ZERO_CONCENTRATED.word}"
+    ),
+)
 @click.argument("topic", nargs=-1, shell_complete=_offered(_topics))
 def show_help(topic: tuple[str, ...]) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
 
     A NAME may be that of a function (prefix_sums), a measure (zCDP), a clause (replacing), an option (trust), a noise
-    family, a domain, a law, a section (privacy), or a template.
+    family, a domain, a law, a section (privacy), or a template. Other words (how do I average pay) are looked for in all
+    of the manual.
     """
     from privspec.manual import help_text
 

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from math import log
+from operator import itemgetter
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, shorten
 
 import numpy as np
 
@@ -40,6 +43,7 @@ CAPABILITIES = ("language", "capabilities.md")
 LIMITS = ("language", "limits.md")
 PROGRAM = ("language", "program.md")
 TERMS = ("language", "terms.md")
+_WHOLE = {"capabilities": CAPABILITIES, "limits": LIMITS, "program": PROGRAM}
 _SEE = re.compile(r"^See: (?P<pages>.*)$", re.M)
 SHOWN = 8
 """Entries of the vector that a function is tried on."""
@@ -114,7 +118,7 @@ def _entries(text: str) -> Iterator[Entry]:
 
 
 def help_text(topic: str | None) -> str:
-    """What `privspec help TOPIC` prints: a page, a function, a word, a section, a template, or what there is.
+    """What `privspec help TOPIC` prints: a page, a function, a word, a section, a template, or where to look.
 
     Raises: UsageError PS0732 if there is nothing of that name.
     """
@@ -139,6 +143,10 @@ def help_text(topic: str | None) -> str:
     if _singular(topic) in by_name:
         return _term(by_name[_singular(topic)])
     near = nearest(topic, (*there, *(name for entry in terms() for name in entry.names)))
+    slip = near is not None and topic.lower() not in vocabulary() and " " not in topic
+    if not slip and (places := search(topic)):
+        listed = "".join(f"  privspec help {place.topic}\n      {place.shown(topic)}\n" for place in places)
+        return f"What the manual says of {topic}:\n\n{listed}"
     hint = (
         f"did you mean {near}?" if near else "`privspec help` lists the pages, `privspec help terms` the field's terms"
     )
@@ -173,6 +181,7 @@ def _overview() -> str:
         "privspec help terms         the field's terms (clipping, group by, Pufferfish), and the pages they lead to\n"
         f"privspec help NAME          any of these whole (prefix_sums, {ZERO_CONCENTRATED.word}), "
         "a section (privacy), or a template\n"
+        "privspec help how do I ..   where the manual says something of these words, or of others that mean the same\n"
         "privspec templates          the built-in specs\n"
         "privspec explain-error CODE the long form of a diagnostic\n"
         "privspec COMMAND --help     a command\n"
@@ -291,6 +300,114 @@ def sensitivity(name: str) -> Iterator[str]:
         l1, l2 = float(flat.sum(axis=0).max()), float(np.sqrt((flat**2).sum(axis=0)).max())
         yield f"Sensitivity: when {moved}, the result moves by at most {l1:.4g} (l1) and {l2:.4g} (l2)."
         return
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+UNASKED = frozenset(
+    re.findall(
+        r"\w+",
+        "a about all an and any are as at be by can do does for from get give has have how i if in is it its kind make "
+        "many me much must my need no not nothing of on one only or our out should so some than that the their them "
+        "there these they this to use used was want we what when where which who whose why will with without you your",
+    )
+)
+"""Words that say nothing of what is looked for."""
+MOST_PLACES = 6
+IN_TITLE, LED_TO, AN_EXAMPLE = 3, 2, 0.5
+"""How much more a word counts that stands in a title, or whose meaning leads to a page; and less in an example."""
+OFTEN = 400
+"""Words of a text in which a word counts half as much as in a title of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of the manual: the page that shows it, its title and its text."""
+
+    topic: str
+    title: str
+    text: str
+    example: bool = False
+
+    @property
+    def named(self) -> frozenset[str]:
+        return frozenset(stems(f"{self.topic} {self.title}"))
+
+    def shown(self, topic: str) -> str:
+        """Its title, and the first line that has most of the words."""
+        wanted = set(stems(topic))
+        lines = [
+            line.strip() for line in self.text.splitlines() if line.strip() and not line.startswith(("```", "See: "))
+        ]
+        best = max(lines, key=lambda line: len(wanted & set(stems(line))), default="")
+        return shorten(f"{self.title}: {best}", 160, placeholder=" ..")
+
+
+def stems(text: str) -> list[str]:
+    """The words of a text without their endings and without those that say nothing."""
+    return [re.sub(r"(?<=...)(ies|ing|ed|es|s|e|y)$", "", word) for word in _plain_words(text) if word not in UNASKED]
+
+
+def _plain_words(text: str) -> list[str]:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
+    return re.findall(r"[a-z0-9_]+", plain)
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Every word of the manual."""
+    return frozenset(word for part in parts() for word in _plain_words(f"{part.title} {part.text}"))
+
+
+@cache
+def parts() -> tuple[Place, ...]:
+    """All that is searched: entries, the parts of pages, templates."""
+    found = [Place(name, entry.signature, entry.text) for name, entry in functions().items()]
+    found += [Place(entry.names[0], entry.signature, entry.text) for entry in (*words(), *terms())]
+    for topic, (folder, file) in {"language": ("language", "reference.md"), "tutorial": TUTORIAL, **_WHOLE}.items():
+        for part in re.split(r"^## ", page(folder, file), flags=re.M)[1:]:
+            title, _, text = part.partition("\n")
+            found.append(Place(title if title in SECTIONS else topic, title, text))
+    found += [Place(one.name, one.title or one.name, template_text(one.name), example=True) for one in list_templates()]
+    return tuple(found)
+
+
+@cache
+def _counted() -> tuple[Counter[str], ...]:
+    return tuple(Counter(stems(part.text)) for part in parts())
+
+
+def search(query: str) -> list[Place]:
+    """The parts of the manual that are about most of a query, or that a term of the field in it leads to, best first.
+
+    Words count by how few parts have them, as in BM25 (Robertson & Zaragoza 2009).
+    """
+    asked, every = set(stems(query)), [*zip(parts(), _counted(), strict=True)]
+    held = {word: sum(word in part.named or word in text for part, text in every) for word in asked}
+    weights = {word: log(1 + len(every) / count) for word, count in held.items() if count}
+    led = Counter[str]()
+    for entry in terms():
+        means = [
+            sum(weights.get(word, 0) for word in name) for name in map(set, map(stems, entry.names)) if name <= asked
+        ]
+        if means:
+            led.update(
+                {entry.names[0]: 2 * LED_TO * max(means), **{topic: LED_TO * max(means) for topic in see(entry)}}
+            )
+    found = dict[str, tuple[float, Place]]()
+    for part, text in every:
+        there = {word: weight for word, weight in weights.items() if word in part.named or word in text}
+        called = set[str]() < {*stems(part.topic)} <= asked
+        if 2 * sum(there.values()) <= sum(weights.values()) and not led[part.topic] and not called:
+            continue
+        length = 1 + text.total() / OFTEN
+        score = led[part.topic]
+        for word, weight in there.items():
+            score += weight * (IN_TITLE * (word in part.named) + text[word] / (text[word] + length))
+        score *= AN_EXAMPLE if part.example else 1
+        found[part.topic] = max(found.get(part.topic, (0, part)), (score, part), key=itemgetter(0))
+    ranked = sorted(found.values(), key=itemgetter(0), reverse=True)
+    return [part for _, part in ranked[:MOST_PLACES]]
 
 
 # --- templates ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ TOKENS = {
     "noise": 8_964,
     "problem": 83_056,
     "solvers": 81_541,
-    "top": 26_198,
+    "top": 27_241,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
 FILES = 367

@@ -22,8 +22,11 @@ from privspec.manual import (
     help_text,
     list_templates,
     page,
+    parts,
+    search,
     see,
     sensitivity,
+    stems,
     template_text,
     terms,
     words,
@@ -198,6 +201,48 @@ ASKED = (
 def test_a_term_of_the_field_has_a_page(term: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["help", *term.split()]) == 0
     assert len(capsys.readouterr().out) > 80
+
+
+LOOKED_FOR = {
+    "average": "mean",
+    "how do I average pay": "mean",
+    "missing cells": "missing",
+    "how do I join two tables": "join",
+    "merge": "join",
+    "how many users each day": "date",
+    "timestamps": "date",
+    "who decides the budget": "ledger",
+    "top pages": "argmax",
+    "how do I weight answers": "weights",
+    "percent of people who say yes": "percent",
+    "people by age group": "cut",
+    "age brackets": "cut",
+    "outlier": "clipping",
+    "excel": "file",
+    "compare two groups": "group by",
+    "release again next month": "date",
+    "what does the press see": "seen",
+    "one person with several visits": "persons",
+    "fit a regression line": "regression",
+    "lottery vote": "borda_lottery",
+    "median salary": "median",
+    "how do I count women": "count",
+    "synthetic rows": "synthetic data",
+    "confidence interval of a mean": "confidence interval",
+}
+"""What somebody may type who does not know the words of the field, and a page that helps."""
+
+
+@pytest.mark.parametrize(("asked", "page"), LOOKED_FOR.items())
+def test_what_people_look_for_is_found_in_full_text(asked: str, page: str) -> None:
+    assert page in [place.topic for place in search(asked)[:5]]
+    assert f"privspec help {page}\n" in help_text(asked) or help_text(asked) == help_text(page)
+
+
+def test_every_part_of_the_manual_is_found_by_its_own_title() -> None:
+    for part in parts():
+        if stems(part.title):
+            assert part.topic in [found.topic for found in search(part.title)], part.title
 
 
 def test_the_pages_that_terms_lead_to_are_there() -> None:
