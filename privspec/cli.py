@@ -554,7 +554,11 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 
 
 @app.command(
-    epilog=_examples("explain prefix_sums.plan.json", "explain prefix_sums.plan.json --for auditor -o report.html")
+    epilog=_examples(
+        "explain prefix_sums.plan.json",
+        "explain prefix_sums.plan.json --for auditor -o report.html",
+        "explain tables.json --plan marginals.plan.json",
+    )
 )
 @plan_path
 @click.option("--for", "reader", **_one_of(*READERS), help="Who will read it; public if nothing is said.")
@@ -565,9 +569,12 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
     metavar="NAME=FILE",
     help="Ballots: a private report on them, for the keeper of the data only. Its figures are no privacy guarantee.",
 )
+@click.option("--plan", "made_by", type=PATH, metavar="PLAN", help="Of a release: its plan, if that is not beside it.")
 @output_option
-def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Path | None) -> None:
+def explain(plan: Path, reader: str | None, profiles: Sequence[str], made_by: Path | None, output: Path | None) -> None:
     """Explain a plan to the public, to an auditor, or to an engineer (.md, .html or .json, by the suffix of -o).
+
+    Of a release (.json) it shows the figures with limits, and what the page for the public says of their errors.
 
     `--for register` writes a draft entry of the register of deployments of differential privacy, as JSON.
     """
@@ -578,7 +585,16 @@ def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Pat
         raise UsageError.of("PS0721", "an entry of the register is written as .json, from a plan alone")
     if form not in ("md", "html", "json"):
         raise UsageError.of("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json")
-    text = _profile(plan, profiles, reader, form) if profiles else _plan(plan).explain(reader or "public", form)
+    if _is_release(plan):
+        if profiles or reader not in (None, "public"):
+            raise UsageError.of(
+                "PS0721", "a release is explained to the public alone", help="leave --for and --profile out"
+            )
+        text = _plan(made_by or _plan_of(plan)).explain_release(plan, form)
+    elif made_by is not None:
+        raise UsageError.of("PS0721", f"--plan is for releases, and {plan} is none", help="leave --plan out")
+    else:
+        text = _profile(plan, profiles, reader, form) if profiles else _plan(plan).explain(reader or "public", form)
     if output is None:
         print(text)
     else:
@@ -588,6 +604,28 @@ def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Pat
         _note(f"written to {output}", False)
         if profiles:
             _note("it depends on private data: do not publish it", False)
+
+
+def _is_release(path: Path) -> bool:
+    from privspec.explain.published import is_release
+
+    return str(path) != STANDARD and is_release(path)
+
+
+def _plan_of(release: Path) -> Path:
+    """The plan beside a release that made it, by the digest that both name.
+
+    Raises: UsageError PS0735 if there is none.
+    """
+    from privspec.explain.published import read_release
+
+    wanted = f'"digest": "{read_release(release).get("plan_sha256")}"'
+    for place in sorted(release.absolute().parent.glob("*.plan.json")):
+        if wanted in place.read_text("utf-8", errors="replace"):
+            return place
+    raise UsageError.of(
+        "PS0735", f"no plan beside {release} made it", help=f"privspec explain {release} --plan PLAN names it"
+    )
 
 
 def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str) -> str:
@@ -1191,8 +1229,8 @@ def show_help(topic: tuple[str, ...]) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
 
     A NAME may be that of a function (prefix_sums), a measure (zCDP), a clause (replacing), an option (trust), a noise
-    family, a domain, a law, a section (privacy), or a template. Other words (how do I average pay) are looked for in all
-    of the manual.
+    family, a domain, a law, a section (privacy), or a template. Other words (how do I average pay) are looked for in
+    all of the manual.
     """
     from privspec.manual import help_text
 

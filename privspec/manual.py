@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
@@ -385,15 +385,15 @@ def search(query: str) -> list[Place]:
     asked, every = set(stems(query)), [*zip(parts(), _counted(), strict=True)]
     held = {word: sum(word in part.named or word in text for part, text in every) for word in asked}
     weights = {word: log(1 + len(every) / count) for word, count in held.items() if count}
-    led = Counter[str]()
+    led = defaultdict[str, float](float)
     for entry in terms():
         means = [
             sum(weights.get(word, 0) for word in name) for name in map(set, map(stems, entry.names)) if name <= asked
         ]
         if means:
-            led.update(
-                {entry.names[0]: 2 * LED_TO * max(means), **{topic: LED_TO * max(means) for topic in see(entry)}}
-            )
+            led[entry.names[0]] += 2 * LED_TO * max(means)
+            for topic in see(entry):
+                led[topic] += LED_TO * max(means)
     found = dict[str, tuple[float, Place]]()
     for part, text in every:
         there = {word: weight for word, weight in weights.items() if word in part.named or word in text}

@@ -428,6 +428,13 @@ class Plan:
         plan, known = self._verified()
         return _explain(plan.document, reader, format, plan._model(known), _judgement(known))
 
+    def explain_release(self, release: Path | str, format: str = "md") -> str:  # noqa: A002 - the word of the interface
+        """The figures of a release of this plan (.json) with their limits, and what is said of their errors."""
+        from privspec.explain.reports import _explain_release
+
+        plan, known = self._verified()
+        return _explain_release(plan.document, Path(release), format, plan._model(known), _judgement(known))
+
     def summary(self, width: int | None = None, waited: float | None = None) -> str:
         """The short table that `privspec solve` prints; `waited`, the seconds until it was there, if they are known."""
         from privspec.explain.summary import _summary

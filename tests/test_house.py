@@ -20,7 +20,7 @@ TOKENS = {
     "core": 12_275,
     "editor": 6_426,
     "execute": 83_497,
-    "explain": 79_404,
+    "explain": 80_745,
     "families": 219_555,
     "functions": 16_018,
     "kernel": 148_840,
@@ -29,10 +29,10 @@ TOKENS = {
     "noise": 8_964,
     "problem": 83_056,
     "solvers": 81_541,
-    "top": 27_241,
+    "top": 27_479,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 367
+FILES = 368
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,

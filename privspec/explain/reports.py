@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import UsageError
@@ -361,6 +362,29 @@ def _explain(
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError.of("PS0711", f"this plan cannot be read: {error}") from error
     return writer(document, found)
+
+
+def _explain_release(
+    plan: Mapping[str, Any],
+    path: Path,
+    form: str = "md",
+    model: Model | None = None,
+    judgement: Judgement | None = None,
+) -> str:
+    """The page of a release of this plan: its figures with limits, and what is said of their errors.
+
+    Raises: UsageError PS0735 for what is no release, or one of another plan; PS0721 for another format.
+    """
+    from privspec.explain.published import no_release, read_release, release_page
+
+    release = read_release(path)
+    if release.get("plan_sha256") != plan.get("digest"):
+        raise UsageError.of("PS0735", f"{path} is a release of another plan", help="give the plan that made it")
+    try:
+        found = facts(plan, model, judgement)
+        return _WRITERS[form](release_page(found, plan, release).judged(found.judgement.derived), found)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise no_release(path) from None
 
 
 _WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {
