@@ -11,7 +11,7 @@ from scipy import stats
 
 from privspec.api import Problem
 from privspec.cli import run_command_line
-from privspec.core.diagnostics import PrivspecError
+from privspec.core.diagnostics import PrivspecError, SpecError
 from privspec.execute.family import simulate
 from privspec.execute.run import _run as run
 from privspec.families.number.report_execution import CellMechanism
@@ -205,3 +205,27 @@ privacy:
     found = Plan(solved_text(both))
     assert found.verify().ok
     assert "z is drawn from one of 3 values" in found.explain("engineer")
+
+
+ONE_BIT = """\
+variables:
+  input x in [0, 2]
+  output z in {0, 1}
+  intermediate guess
+background:
+  E[z | x] = 0.2 + 0.3 * x
+  guess = (z - 0.2) / 0.3
+loss: worst[ (guess - x)^2 ]
+privacy: z is EPSILON-LDP wrt x
+"""
+
+
+def test_conditions_that_no_report_of_the_two_ends_meets_are_infeasible():
+    """One bit with the chance .2 at 0 and .8 at 2 has the ratio 4: less than log 4 is no amount for it."""
+    found = Problem(ONE_BIT.replace("EPSILON", "1.38")).solve()
+    assert not found.feasible
+    assert found.document["reason"].startswith("even where x is 0 or 2, ")
+    assert {one["line"] for one in found.document["conflicts"]} == {6, 9}
+    assert found.document["relaxations"] == []
+    with pytest.raises(SpecError, match="conditions on finite reports of the real number x"):
+        Problem(ONE_BIT.replace("EPSILON", "1.39")).solve()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down as exp_down_to
 from privspec.families.decision import (
@@ -35,7 +36,7 @@ from privspec.families.decision import (
     promised,
     ranked,
 )
-from privspec.families.family import Settings
+from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.points import CLASSES as ONE_LAW
@@ -62,8 +63,11 @@ from privspec.kernel.reports import (
     units_of_counts,
 )
 from privspec.kernel.writing import exact_grid, write
+from privspec.language import syntax
+from privspec.model.build import build
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
+from privspec.model.values import show
 from privspec.problem import cells as reading_of_cells
 from privspec.problem import frequencies as reading_of_sets
 from privspec.problem import points as reading_of_points
@@ -108,12 +112,12 @@ class System:
 class Reports:
     """Takes specs of one real number and a report of it that has finitely many values."""
 
-    def lower(self, model: Model) -> System:
-        """The cells and what reports cost in them.
+    def lower(self, model: Model) -> System | Infeasible:
+        """The cells and what reports cost in them, or that no report of the two ends alone meets all lines.
 
         Raises: SpecError PS05xx, PS0401.
         """
-        return System.of(model, reading_of_cells.block_of(model))
+        return _none_at_ends(model) or System.of(model, reading_of_cells.block_of(model))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best rows.
@@ -219,6 +223,31 @@ def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
     ratio = cells.epsilon() or Fraction(0)
     guarantees = [promised(line, number, ratio, CELLS_NOTE) for number, line in enumerate(model.requirements)]
     return {"mechanism": write(cells), "guarantees": guarantees}
+
+
+def _none_at_ends(model: Model) -> Infeasible | None:
+    """That reports of the two ends of the number cannot meet all lines: then those of all its values cannot either."""
+    (source,) = model.inputs
+    low, high = (None, None) if source.domain is None else source.domain.bounds
+    if not model.constraints or source.index is not None or low is None or high is None:
+        return None
+    ends = syntax.SetOf((syntax.Number(low), syntax.Number(high)))
+    variables = tuple(
+        replace(one, domain=ends) if one.target.name == source.name else one for one in model.spec.variables
+    )
+    spec = replace(model.spec, variables=variables)
+    small = build(spec, model.source, parameters=model.parameters, base=model.base, files=model.files)
+    family = compiler_of(small)
+    try:
+        found = family.lower(small)
+        if not isinstance(found, Infeasible):
+            found = family.decide(small, found, Settings(alternatives=False, exact=False))
+    except SpecError:
+        return None
+    if not isinstance(found, Infeasible):
+        return None
+    reason = f"even where {source.name} is {show(low)} or {show(high)}, {found.reason}"
+    return replace(found, reason=reason, relaxations=())
 
 
 # --- sets of values -----------------------------------------------------------------------------
