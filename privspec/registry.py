@@ -212,6 +212,7 @@ FAMILIES = (
         _counts,
         "selection.execution.SelectionMechanism",
         each_share=True,
+        pricing="selection.priced.priced",
     ),
     Family("marginals", "marginals", "gaussian.residual.TableCounts", _of_one_table, "gaussian.drawing.TableMechanism"),
     Family("stream", "streams", "gaussian.banded.LongRows", of_a_long_row, "gaussian.banded.StreamMechanism"),

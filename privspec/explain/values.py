@@ -589,6 +589,12 @@ class SelectionFact(ValueFact):
     def cost(block: Selected) -> Cost:
         return block.cost.weight, block.cost.power == 2, 1
 
+    @classmethod
+    def unweighted(cls, done: Any, loss: float) -> float:
+        if isinstance(done, Drawn) and done.block.cost.worst:
+            return float(done.off)  # a loss may be what privacy costs alone
+        return loss / float(done.block.cost.weight)
+
     @property
     def lottery(self) -> Drawn | None:
         """The steps that it is drawn by; None for a table of chances."""

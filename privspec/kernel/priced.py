@@ -15,6 +15,7 @@ from privspec.kernel.core.problem import Bound, Frame, PlanUnderCheck, Rules, Sh
 from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.linear import LinearRules
 from privspec.kernel.reports import FrequencyRules
+from privspec.kernel.selection import SelectionRules
 from privspec.kernel.tables import Tables
 from privspec.kernel.worth import PriceableRules, judge_loss
 
@@ -63,7 +64,12 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     return replace(frame, obligations=tuple(lines))
 
 
-FORMS: dict[str, PriceableRules] = {"linear": LinearRules(), "table": Tables(), "frequencies": FrequencyRules()}
+FORMS: dict[str, PriceableRules] = {
+    "linear": LinearRules(),
+    "table": Tables(),
+    "frequencies": FrequencyRules(),
+    "selection": SelectionRules(),
+}
 """The forms of block that can be priced."""
 
 

@@ -7,7 +7,8 @@ Both are as private as `ratio_up` says, by what one record can do to the scores 
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, comb, factorial, floor, prod
 
@@ -23,13 +24,12 @@ from privspec.kernel.core.problem import (
     Guarantee,
     Obligation,
     PlanUnderCheck,
-    Rules,
     Unit,
     View,
     read_guarantees,
     wrong_person,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
@@ -38,7 +38,7 @@ from privspec.kernel.promises import OneOutput, Promise, Question, judge_promise
 from privspec.kernel.rules import derive
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
-from privspec.kernel.worth import judge_worth
+from privspec.kernel.worth import Line, LowerBound, PriceableRules, judge_lines, judge_worth
 from privspec.kernel.worth.averages import Averaged, Sought, averaged
 from privspec.kernel.worth.duals import ONE, Dual, multiplier
 
@@ -113,8 +113,21 @@ class Cost:
 
 
 @frozen
+class Accuracy:
+    """A line that asks for `weight` times what the loss is about to be `bound` at most."""
+
+    weight: Size
+    bound: Fraction
+    line: Whole
+    text: str
+
+
+@frozen
 class Selected:
-    """The block: one of `answers`, of a column of a table; `records` are public where they are given."""
+    """The block: one of `answers`, of a column of a table; `records` are public where they are given.
+
+    The weight of the cost is 0 where lines of accuracy alone limit errors; such lines are about worst losses.
+    """
 
     FORM = "selection"
 
@@ -131,8 +144,13 @@ class Selected:
     cost: Cost
     expression: str
     families: tuple[str, ...]
+    accuracy: tuple[Accuracy, ...] = ()
 
     def __post_init__(self) -> None:
+        if (self.accuracy and not self.cost.worst) or not (self.cost.weight or self.accuracy):
+            raise Refused("has lines of accuracy of what is averaged, or weighs errors by nothing")
+        if not all(one.weight for one in self.accuracy):
+            raise Refused("has lines of accuracy of nothing")
         known = len(set(self.answers)) == len(self.answers) > 1
         known = known and (self.numbers is not None) == isinstance(self.score, Ranks)
         if self.numbers is not None:
@@ -329,6 +347,12 @@ class Drawn(OneOutput):
         return [a + b for a, b in zip(own, self.handicap, strict=True)] if self.handicap else own
 
     @property
+    def off(self) -> Fraction:
+        """The largest mean of the records that answers are behind, over all data, added up over the groups."""
+        unit = 1 if self.target is None else self.target.share.denominator
+        return self.block.groups * worst_ranks(self.family, self.base, self.block.size, unit)
+
+    @property
     def law(self) -> ByScores:
         """What is drawn, as the rules know it."""
         block = self.block
@@ -518,6 +542,22 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: ContributionBoun
     return max(found)
 
 
+@frozen
+class OfSelection(LowerBound):
+    """By a witness, at any amounts; of a block without a loss, by how much some line of accuracy is missed."""
+
+    block: Selected
+    kept: ContributionBound | None
+    witness: Witness
+
+    def at(self, lines: tuple[Obligation, ...]) -> Fraction:
+        block = self.block
+        if block.cost.weight:
+            return least(block, lines, self.kept, self.witness)
+        costs = ((replace(block.cost, weight=one.weight), one.bound) for one in block.accuracy)
+        return max(least(replace(block, cost=own), lines, self.kept, self.witness) - bound for own, bound in costs)
+
+
 def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
     """One table that one keeper holds, one output, one unit a line: a record, several, or all of them."""
     lines, units = frame.obligations, [unit for one in frame.obligations for unit in one.units]
@@ -545,8 +585,10 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
         raise item.wrong("makes a number of records public, of which some are not kept")
 
 
-class SelectionRules(Rules):
+class SelectionRules(PriceableRules):
     """Plans that select a value of a column."""
+
+    claims = ("bound",)
 
     def read(self, frame: Frame, mechanism: JsonNode) -> Drawn | Listed:
         (block,), data = frame.blocks, frame.data[0]
@@ -569,27 +611,63 @@ class SelectionRules(Rules):
 
     def judge(self, case: PlanUnderCheck) -> Drawn | Listed:
         drawn = self.privacy(case)
-        self._loss(case, drawn)
-        return drawn
-
-    def _loss(self, case: PlanUnderCheck, drawn: Drawn | Listed) -> None:
-        """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
-        kind = "worst" if block.cost.worst else "expected"
-        words = [block.expression, units_of(block), kind]
         lines, kept = case.frame.obligations, case.frame.data[0].kept
         derived = None if witness.absent else least(block, lines, kept, read_witness(block, witness))
-        if isinstance(drawn, Listed) or not block.cost.worst:
-            value = drawn.loss() if isinstance(drawn, Listed) else None
-            judge_worth(case, value, derived, (CLASSES[derived is not None],), "mechanism", words)
-            return
-        target = drawn.target
+        value = self._loss(case, drawn)
+        exactly = isinstance(drawn, Listed) or not block.cost.worst
+        classes = (CLASSES[derived is not None],) if exactly else CLASSES[derived is not None :]
+        judge_worth(case, value, derived, classes, "mechanism", self._words(block), self._lines(drawn))
+        return drawn
+
+    @staticmethod
+    def _words(block: Selected) -> list[str]:
+        return [block.expression, units_of(block), "worst" if block.cost.worst else "expected"]
+
+    def _loss(self, case: PlanUnderCheck, drawn: Drawn | Listed) -> Fraction | None:
+        """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
+        if isinstance(drawn, Listed):
+            return drawn.loss()
+        block, target = drawn.block, drawn.target
+        if not block.cost.worst:
+            return None
         aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
         if aside or drawn.handicap:
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
-        unit = 1 if target is None else target.share.denominator
-        value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
-        judge_worth(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
+        return block.cost.weight * drawn.off
+
+    @staticmethod
+    def _lines(drawn: Drawn | Listed) -> list[Line]:
+        """Lines of accuracy with what is reached."""
+        lines = drawn.block.accuracy
+        if lines and not isinstance(drawn, Drawn):
+            raise Refused("has lines of accuracy, and is a table of laws")
+        return [(one.line, one.text, one.bound, one.weight * drawn.off) for one in lines if isinstance(drawn, Drawn)]
+
+    def measured(self, case: PlanUnderCheck) -> tuple[object, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; lines of accuracy are judged."""
+        drawn = self.privacy(case)
+        loss = self._loss(case, drawn)
+        if loss is None:
+            raise case.problem.wrong("adds a price to a loss that is not derived")
+        judge_lines(case, self._lines(drawn), ZERO, stated=True)
+        case.fairness.same(None)
+        expression, _, kind = self._words(drawn.block)
+        return drawn, loss, [expression, "units of the loss expression", kind]
+
+    def free(self, executed: object) -> bool:
+        assert isinstance(executed, Drawn | Listed)
+        return not executed.block.cost.weight
+
+    def floor(self, executed: object) -> Fraction:
+        return ZERO
+
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+        """By one witness each."""
+        assert isinstance(executed, Drawn | Listed)
+        block, kept = executed.block, frame.data[0].kept
+        made = [OfSelection(CLASSES[1:], block, kept, read_witness(block, item)) for item in items.items()]
+        return made, CLASSES[1:]
 
     def reach(
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, TOTAL_VARIATION, ZERO_CONCENTRATED
-from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
+from privspec.kernel.selection import Accuracy, Cost, Counts, Law, Ranks, Selected, Where
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -27,11 +27,11 @@ from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure, Unsupported, listing
-from privspec.model.requirements import DataModel
+from privspec.model.requirements import AccuracyTarget, DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.refusals import besides, other_families, reading, too_weak, without_loss
-from privspec.problem.terms import Term, behind, beside_output, measured, terms
+from privspec.problem.terms import Term, behind, beside_output, measured, public_number, terms
 
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought
@@ -64,7 +64,9 @@ def words(block: Selected) -> tuple[str, ...]:
         columns = " and ".join(one.column for one in block.by)
         found.append(f"There is one for each of {block.groups} groups by {columns}, of the records of that group.")
     found.append(f"Sought is {sought_words(block.score)}.")
-    found.append(f"The loss is {cost_words(block)}: `{block.expression}`.")
+    if block.cost.weight:
+        found.append(f"The loss is {cost_words(block)}: `{block.expression}`.")
+    found += [f"Line {one.line}: {one.text}." for one in block.accuracy]
     if block.law is not None:
         found.append(
             f"Averages take {block.law.size:,} independent records of the stated law; no guarantee rests on that."
@@ -145,9 +147,10 @@ class _Reader:
     def block(self) -> Selected:
         """Everything."""
         model = self.model
-        if model.loss is None:
+        if model.loss is None and not model.accuracy:
             raise without_loss(model)
-        form, power, weight, worst, call = self._cost(model.loss)
+        expression = model.accuracy[0].target.left if model.loss is None else model.loss
+        form, power, weight, worst, call = self._cost(expression)
         column = str(call.arguments[1].items[0].value)  # type: ignore[union-attr]
         aim = self._sought(call)
         numbers, answers = self._answers(column, aim)
@@ -155,15 +158,20 @@ class _Reader:
         where = tuple(one for one in self._conditions(call) if one.column not in {group.column for group in by})
         adding = any(line.neighbours.adding for line in model.requirements)
         score = Counts() if aim.share is None else Ranks(aim.share)
+        span = expression.span
+        if model.accuracy and not worst:
+            text = "a line of accuracy of a selected value is about the worst data"
+            hint = f"worst[ rank_error({self.output.name}, {call.text}) ] <= 3, with a loss of that kind or none"
+            raise Failure("PS0502", model.accuracy[0].target.span, text, help=hint)
         if worst and form != "ranks":
             text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
             hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
-            raise Failure("PS0502", model.loss.span, text, help=hint)
+            raise Failure("PS0502", span, text, help=hint)
         if worst and aim.share in (0, 1):
             end = answers[-1] if aim.share else answers[0]
             text = f"{end} is never off in ranks: no record lies beyond it, whatever the data are"
             hint = f"give a law of {column} and write E[ |{self.output.name} - {call.text}| ]"
-            raise Failure("PS0502", model.loss.span, text, help=hint)
+            raise Failure("PS0502", span, text, help=hint)
         return Selected(
             source=self.source.name,
             output=self.output.name,
@@ -175,10 +183,20 @@ class _Reader:
             score=score,
             records=None if adding or where or by else self.table.records,
             law=None if worst else self._law(column, answers, numbers, where, by),
-            cost=Cost(form, power, weight, worst),
-            expression=spell(model.loss),
+            cost=Cost(form, power, Fraction(0) if model.loss is None else weight, worst),
+            expression="" if model.loss is None else spell(model.loss),
             families=tuple(model.families),
+            accuracy=tuple(self._line(one, (form, worst, call.text)) for one in model.accuracy),
         )
+
+    def _line(self, one: AccuracyTarget, about: tuple[str, bool, str]) -> Accuracy:
+        """A line of accuracy, which is about what the loss is about, at the worst data."""
+        form, _, weight, worst, call = self._cost(one.target.left)
+        if not worst or (form, worst, call.text) != about:
+            text = "a line of accuracy of a selected value is about the loss itself, at the worst data"
+            hint = f"worst[ rank_error({self.output.name}, {call.text}) ] <= 3"
+            raise Failure("PS0502", one.target.span, text, help=hint)
+        return Accuracy(weight, public_number(one.target.right, self.model), one.line, one.text)
 
     # -- what is asked
 
@@ -413,7 +431,9 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         if not isinstance(unit, ReplacingRecord | ReplacingEverything):
             yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
     for target in model.accuracy:
-        yield target.target.span, "lines of accuracy of a selected value", "leave them out: the error is in the loss"
+        if target.target.variable is not None or target.target.probability is not None:
+            hint = "leave it out: the error is in the loss"
+            yield target.target.span, "such a line of accuracy of a selected value", hint
     yield from other_families(model, FAMILIES, " of a selected value")
     if model.noise_at is not None:
         yield model.noise_at_spans[0], "places for noise of a selected value", "leave the line out"

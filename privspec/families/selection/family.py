@@ -16,15 +16,18 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import SolveError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down, least_whole
 from privspec.families.decision import (
+    FEW,
     STEP,
     Alternative,
     Decided,
     Decision,
     Infeasible,
     Relaxation,
+    accuracy_json,
     conflict_line,
     decimal_up,
     float_down,
@@ -40,6 +43,7 @@ from privspec.kernel.selection import (
     CLASSES,
     LISTED,
     NOTE,
+    Accuracy,
     Drawn,
     Listed,
     Ranks,
@@ -57,6 +61,7 @@ from privspec.kernel.worth.averages import Sought
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.problem.elaborate import data_of, obligation_of
+from privspec.problem.refusals import without_loss
 from privspec.problem.selection import block_of
 
 PLACES = 60
@@ -76,7 +81,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     pure = all(line.measure.common is PURE for line in lines)
     if not pure or any(unit.adding or unit.kind != "record" or unit.count > 1 for unit in units):
         return None
-    if block.families and "table" not in block.families:
+    if block.accuracy or (block.families and "table" not in block.families):
         return None
     try:
         tables = tables_of(block)
@@ -188,8 +193,9 @@ class Selections:
         Raises: SpecError PS05xx, PS0401.
         """
         block = block_of(model)
-        lines = tuple(obligation_of(model, line) for line in model.requirements)
-        return System(model, block, lines, data_of(model, model.inputs[0]))
+        if not block.cost.weight:
+            raise without_loss(model).of_spec(model.source)
+        return system_of(model, block)
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best mechanism of those that meet every line."""
@@ -198,6 +204,8 @@ class Selections:
         if not tried:
             return _none(system)
         best, block = tried[0], system.block
+        if missed := [one for one in block.accuracy if one.weight * best.loss > one.bound * block.cost.weight]:
+            raise _not_met(model, missed[0], best.loss * float(missed[0].weight / block.cost.weight))
         witness = best.witness
         if isinstance(best.drawn, Drawn):
             witness = _far(system) if block.cost.worst else _thresholds(block)
@@ -207,7 +215,7 @@ class Selections:
             model,
             best.name,
             best.loss,
-            lambda: _stated(system, best.drawn) | {"claims": {} if bound is None else {"bound": bound[0]}},
+            lambda: stated(system, best.drawn) | {"claims": {} if bound is None else {"bound": bound[0]}},
             lambda: None if bound is None else bound[1],
             LISTED if bound is None else CLASSES[1],
             units_of(block),
@@ -223,6 +231,22 @@ class Selections:
     def size(self, system: System) -> int:
         """Numbers of one simulated table."""
         return system.block.size
+
+
+def system_of(model: Model, block: Selected) -> System:
+    """A spec of a block, in numbers."""
+    lines = tuple(obligation_of(model, line) for line in model.requirements)
+    return System(model, block, lines, data_of(model, model.inputs[0]))
+
+
+def _not_met(model: Model, line: Accuracy, reached: float) -> SolveError:
+    """PS0612: the best mechanism that is known misses a line, and none is proved not to exist."""
+    span = next(one.target.span for one in model.accuracy if one.line == line.line)
+    text = f"the best mechanism that solve knows is off by {reached:.4g} here, and none is proved to be better or worse"
+    enough = float(decimal_up(Fraction(reached) * (1 + FEW), 6))
+    return SolveError.at(
+        model.source, span, "PS0612", text, help=f"accept {enough:.6g} in place of {float(line.bound):.6g}"
+    )
 
 
 # --- calibration ----------------------------------------------------------------------------------
@@ -521,10 +545,12 @@ def thresholds(sought: Sought) -> dict[str, Any]:
 # --- the plan -------------------------------------------------------------------------------------
 
 
-def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
+def stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
     """The mechanism as it stands in the plan, with what it guarantees."""
     guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
-    return {"mechanism": write(drawn), "guarantees": guarantees}
+    reached = [(one, one.weight * drawn.off) for one in system.block.accuracy if isinstance(drawn, Drawn)]
+    lines = accuracy_json((one.line, one.text, value, one.bound) for one, value in reached)
+    return {"mechanism": write(drawn), "guarantees": guarantees, "accuracy": lines}
 
 
 def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:
