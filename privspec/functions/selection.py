@@ -141,6 +141,7 @@ def _commonest(arguments: Arguments, name: str) -> Bound:
         text = f"{name} is about a column of a table, or the groups of one"
         hint = "as in argmax(histogram(people, by = {district})); for ranges of a column write "
         hint += "people.group = cut(people.age, [0, 10, 20]) under background; the winner of votes is plurality(votes)"
+        hint += "; of sums over parties, release the sums, of which whoever has them takes the largest"
         raise FunctionError(text, 0, help=hint)
     return of_column(arguments, name)
 

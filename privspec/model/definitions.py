@@ -359,7 +359,9 @@ def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Mode
     others = [other for other, before in model.sources.items() if name in before and other not in functions]
     if len(functions) > 1 or others:
         known = ", ".join([*functions[1:], *others])
-        hint = f"release what is about {known} by another spec, or join the functions into one vector"
+        hint = (
+            f"release what is about {known} by another spec, on the same ledger, or join the functions into one vector"
+        )
         raise refused(f"{name} is read through {functions[0]} alone, and {known} is computed from it as well", hint)
     if not node.type.numeric or not node.type.known:
         raise refused(

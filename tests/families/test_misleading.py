@@ -163,6 +163,24 @@ loss: worst[ rank_error(m, median(people.age)) ]
 privacy: m is 1-DP wrt people, adding or removing one record
 options: trust secure_sum
 """
+APPROVALS = """\
+parties: p in 1..30
+variables:
+  input likes[p] in {0, 1}^3
+  output O
+loss: worst[ rank_error(O, argmax(sum(likes[p] for p))) ]
+privacy: O is 1-DP wrt likes, replacing one p
+"""
+UNSEEN = """\
+variables:
+  input people in table(age in {young, old})
+  intermediate f in real^2
+  output O
+  output n
+background: f has l2 sensitivity at most 2 wrt people, adding or removing one record
+loss: E[ ||O - f||^2 ] + E[ (n - count(people))^2 ]
+privacy: all outputs are (1, 1e-6)-DP wrt people, adding or removing one record
+"""
 
 
 def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", unit: str = "one record") -> str:
@@ -344,6 +362,24 @@ def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", 
                 ("worst[ rank_error(m, median(people.age)) ]", "E[ ||H - histogram(people, by = {age})||^2 ]"),
             ],
             id="a median in shares",
+        ),
+        pytest.param(
+            APPROVALS,
+            {},
+            "argmax is about a column of a table",
+            "of sums over parties, release the sums, of which whoever has them takes the largest",
+            [
+                ("worst[ rank_error(O, argmax(sum(likes[p] for p))) ]", "E[ ||O - sum(likes[p] for p)||^2 ]"),
+            ],
+            id="the largest of sums over parties",
+        ),
+        pytest.param(
+            UNSEEN,
+            {},
+            "people is read through f alone, and n is computed from it as well",
+            "release what is about n by another spec, on the same ledger",
+            [(" + E[ (n - count(people))^2 ]", ""), ("  output n\n", ""), ("all outputs are", "O is")],
+            id="a function beside a count",
         ),
     ],
 )
