@@ -20,19 +20,19 @@ TOKENS = {
     "core": 12_275,
     "editor": 6_426,
     "execute": 83_497,
-    "explain": 80_745,
-    "families": 219_555,
-    "functions": 16_018,
-    "kernel": 148_840,
+    "explain": 80_789,
+    "families": 221_012,
+    "functions": 16_021,
+    "kernel": 149_432,
     "language": 29_064,
-    "model": 127_581,
+    "model": 127_583,
     "noise": 8_964,
-    "problem": 83_056,
+    "problem": 83_309,
     "solvers": 81_541,
-    "top": 27_479,
+    "top": 27_482,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 368
+FILES = 369
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,
