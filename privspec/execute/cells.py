@@ -233,6 +233,14 @@ def clean_texts(column: pl.Series) -> pl.Series:
     return _one_by_one(column, ~column.str.contains(_CLEAN), clean_text)
 
 
+def folded(column: pl.Series) -> pl.Series:
+    """Texts without what people write now so and now otherwise: capital letters, spaces, how signs are made."""
+    odd = ~column.str.contains("^[ -~]*$")
+    plain = column.str.to_lowercase().str.replace_all(" ", "", literal=True)
+    unusual = (unicodedata.normalize("NFKC", text).casefold() for text in column.filter(odd))
+    return plain.scatter(odd.arg_true(), ["".join(text.split()) for text in unusual])
+
+
 def _listed(name: str, texts: Sequence[str | None]) -> pl.Series:
     import polars as pl
 

@@ -14,7 +14,6 @@ the records of that person alone, and on chance: notes/people.md says what follo
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt, prod
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.execute.cells import id_text
+from privspec.execute.cells import folded, id_texts
 from privspec.execute.engines import records_of
 from privspec.execute.family import RunContext
 from privspec.execute.keeper import (
@@ -49,6 +48,8 @@ from privspec.kernel.core.problem import ContributionBound
 from privspec.problem.words import kept_words
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from privspec.execute.family import RunContext
     from privspec.kernel.core.problem import ContributionBound
     from privspec.kernel.derived import Derived
@@ -63,94 +64,97 @@ def kept_rule(kept: ContributionBound) -> str:
     return kept_words(kept)
 
 
-def ids_of(written: Sequence[str | None]) -> list[str]:
-    """Whose each row is, in the one form of an id; empty for nobody's."""
-    forms = {text: id_text(text) or "" for text in set(written)}
-    return [forms[text] for text in written]
+def ids_of(written: Sequence[str | None]) -> tuple[Counts, pl.Series]:
+    """Whose each row is (n,), as the place of its id among all ids in the one form, in order; empty for nobody's."""
+    import polars as pl
+
+    texts = id_texts(pl.Series("id", written, dtype=pl.String)).fill_null("")
+    order = texts.arg_sort()
+    ordered = texts.gather(order)
+    places = np.empty(len(texts), dtype=np.int64)
+    places[order.to_numpy()] = ordered.rle_id().to_numpy()
+    return places, ordered.unique(maintain_order=True)
 
 
 def cut(
     kept: ContributionBound,
     name: str,
-    column: Sequence[str | None],
+    people: tuple[Counts, pl.Series],
     cells: Counts,
     records: Counts,
     circumstances: RunContext,
 ) -> Counts:
     """How many of the records of each row (n,) are counted.
 
-    Rows are records that are alike: `records` of them, of the person in the column, in a cell. First each cell keeps
-    what it may hold of a person, then the person what is allowed in all; both by uniform draws.
+    Rows are records that are alike: `records` of them, of one person (`ids_of`), in a cell. First each cell keeps what
+    it may hold of a person, then the person what is allowed in all; both by uniform draws.
     """
-    ids, randomness = ids_of(column), circumstances.randomness
-    numbers: dict[str, int] = {}
-    owner = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
-    nobody, found = numbers.get("", -1), records.copy()
-    found[owner == nobody] = 0
+    (owner, ids), randomness = people, circumstances.randomness
+    # in whichever order an engine has the rows, a seed draws the same
+    order = np.lexsort((cells, owner))
+    whose, left = owner[order], np.where((ids == "").to_numpy()[owner], 0, records)[order]
     if kept.per_cell is not None:
-        _, place = np.unique(np.stack([owner, cells], axis=1), axis=0, return_inverse=True)
-        _at_most(kept.per_cell, place.reshape(-1), found, randomness)
-    _at_most(kept.most, owner, found, randomness)
-    _tell_of_people(kept, name, numbers, owner, records, found, circumstances)
+        begins = np.diff(whose, prepend=-1).astype(bool) | np.diff(cells[order], prepend=-1).astype(bool)
+        _at_most(kept.per_cell, np.cumsum(begins) - 1, left, randomness)
+    _at_most(kept.most, whose, left, randomness)
+    found = np.empty_like(records)
+    found[order] = left
+    _tell_of_people(kept, name, ids, owner, records, found, circumstances)
     return found
 
 
 def _at_most(most: int, owner: Counts, found: Counts, randomness: Randomness) -> None:
     """Of each owner's records a uniformly random choice of `most` stays, where there are more."""
-    held = np.bincount(owner, weights=None, minlength=1) * 0
+    held = np.zeros(owner.max(initial=-1) + 1, dtype=np.int64)
     np.add.at(held, owner, found)
-    over = np.flatnonzero(held > most)
-    if not over.size:
-        return
-    order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], over, side="left")
-    ends = np.searchsorted(owner[order], over, side="right")
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        rows = order[start:end]
-        found[rows] = chosen(found[rows].tolist(), most, randomness)
+    rows = np.flatnonzero(held[owner] > most)
+    while rows.size:
+        left, again = _fewest(most, owner[rows], found[rows], randomness)
+        found[rows] = left
+        rows = rows[again]
 
 
-def chosen(counts: Sequence[int], most: int, randomness: Randomness) -> list[int]:
-    """How many of each kind are among `most` things drawn uniformly, without putting back, from these counts."""
-    left, drawn = list(counts), [0] * len(counts)
-    total = sum(left)
-    for _ in range(min(most, total)):
-        at, kind = randomness.below(total), 0
-        while at >= left[kind]:
-            at, kind = at - left[kind], kind + 1
-        left[kind] -= 1
-        drawn[kind] += 1
-        total -= 1
-    return drawn
+def _fewest(most: int, owner: Counts, counts: Counts, randomness: Randomness) -> tuple[Counts, NDArray[np.bool_]]:
+    """How many of the records of each row (n,) have one of the `most` least words of their owner's.
+
+    Every record has a word of 64 random bits. And which rows are drawn again, as there the words leave open which
+    records these are: in all other cases any choice of so many records is as likely as any other.
+    """
+    whose = np.repeat(np.arange(len(owner)), counts)
+    words = randomness.words(len(whose))
+    order = np.lexsort((words, owner[whose]))
+    whose, words, owners = whose[order], words[order], owner[whose][order]
+    _, starts, sizes = np.unique(owners, return_index=True, return_counts=True)
+    rank = np.arange(len(owners)) - np.repeat(starts, sizes)
+    last = starts + most - 1
+    open_ = np.unique(owners[last[words[last] == words[last + 1]]])
+    again = np.isin(owner, open_)
+    kept = np.bincount(whose[rank < most], minlength=len(owner))
+    return np.where(again, counts, kept), again
 
 
 def _tell_of_people(
     kept: ContributionBound,
     name: str,
-    numbers: dict[str, int],
+    ids: pl.Series,
     owner: Counts,
     records: Counts,
     found: Counts,
     circumstances: RunContext,
 ) -> None:
     """For the keeper alone: how many records were cut, and which ids may be one person's; in numbers, no id."""
-    total, nobody = int(records.sum()), numbers.get("", -1)
-    lost = int(records[owner == nobody].sum())
+    total, of_nobody = int(records.sum()), (ids == "").to_numpy()
+    lost = int(records[of_nobody[owner]].sum())
     circumstances.keeper.left_out(name, lost, total, f"say no {kept.person}")
     over = total - lost - int(found.sum())
     if over:
-        people = len({int(one) for one in owner[found < records]} - {nobody})
-        text = f"{over:,} of {total:,} records are cut, those of {people:,} of {len(numbers) - (nobody >= 0):,}"
+        people = int(np.count_nonzero(~of_nobody[np.unique(owner[found < records])]))
+        text = f"{over:,} of {total:,} records are cut, those of {people:,} of {int((~of_nobody).sum()):,}"
         text += f" ids with more than {kept.most}" + (
             "" if kept.per_cell is None else f", or {kept.per_cell} in a cell"
         )
         circumstances.keeper.remark(name, text)
-    folded: dict[str, int] = {}
-    for one in numbers:
-        if one:
-            plain = "".join(unicodedata.normalize("NFKC", one).casefold().split())
-            folded[plain] = folded.get(plain, 0) + 1
-    alike = sum(count for count in folded.values() if count > 1)
+    alike = int(folded(ids.filter(ids != "")).is_duplicated().sum())
     if alike:
         text = f"{alike:,} ids differ from another only in capital letters, spaces or how signs are written: they count"
         circumstances.keeper.remark(name, f"{text} as different people")
@@ -562,11 +566,16 @@ def _count(
             if attribute.shared:
                 fitting &= ~np.array(column, dtype=bool)
                 continue
-            table = {value: lookups[place](value) for value in set(column)}
-            codes = np.array([table[value][0] for value in column], dtype=np.int64)
+            values = list(dict.fromkeys(column))
+            table = {value: lookups[place](value) for value in values}
+            number_of = {value: number for number, value in enumerate(values)}
+            which = np.fromiter(map(number_of.__getitem__, column), dtype=np.int64, count=len(records))
+            codes = np.array([table[value][0] for value in values], dtype=np.int64)[which]
             exact = exact and all(fit for _, fit in table.values())
             if not again and not attribute.measured:
-                _tell(fits[place], attribute, table, column, records)
+                counted = np.zeros(len(values), dtype=np.int64)
+                np.add.at(counted, which, records)
+                _tell(fits[place], attribute, table, dict(zip(values, counted.tolist(), strict=True)))
             fitting &= codes != NO_PLACE
             places[place] = np.maximum(codes, 0)
         for place, tally in zip(asked.numbers, groups.tallies, strict=True):
@@ -581,8 +590,10 @@ def _count(
         none = np.zeros(len(records), dtype=np.int64)
         cells = [sum((places[i] * step for i, step in own.items() if i in places), none) for own in strides]
         if one.kept:
-            exact, left = exact and all(ids_of(groups.people)), np.array(groups.records)
-            groups = groups.of(cut(one.kept, held.name, groups.people, cells[0], left, circumstances))
+            people = ids_of(groups.people)
+            exact = exact and "" not in people[1]
+            left = np.array(groups.records)
+            groups = groups.of(cut(one.kept, held.name, people, cells[0], left, circumstances))
         for some, mass in asked.masses(groups):
             whole = mass.astype(kind)
             for at, own, found_counts in zip(cells, strides, counts, strict=True):
@@ -613,13 +624,9 @@ def _tell(
     fit: Fit,
     attribute: Attribute,
     table: Mapping[Any, tuple[int, bool]],
-    column: Sequence[Any],
-    records: NDArray[np.int64],
+    counted: Mapping[Any, int],
 ) -> None:
-    """How the values of an attribute fit, for the keeper."""
-    counted: dict[Any, int] = dict.fromkeys(table, 0)
-    for value, count in zip(column, records.tolist(), strict=True):
-        counted[value] += count
+    """How the values of an attribute fit, for the keeper: how often each occurs."""
     for value, count in counted.items():
         place, fits = table[value]
         if place == NO_PLACE:

@@ -206,6 +206,8 @@ class Groups:
     def joined(cls, asked: Statistic, some: Iterable[Groups]) -> Groups:
         """All of them at once."""
         parts = list(some)
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             tuple([cell for part in parts for cell in part.keys[i]] for i in range(len(asked.attributes))),
             [n for part in parts for n in part.records],
@@ -217,6 +219,8 @@ class Groups:
     def of(self, records: NDArray[np.int64]) -> Groups:
         """The same with other numbers of records: none of a group, or of records that are alike."""
         left = records.tolist()
+        if not self.sums:
+            return replace(self, records=left)
         shares = list(zip(left, self.records, strict=True))
         sums = tuple([s * n // max(m, 1) for s, (n, m) in zip(column, shares, strict=True)] for column in self.sums)
         return replace(self, records=left, sums=sums)
@@ -317,6 +321,10 @@ class Statistic:
         A record with steps p stands there for those t of 0..steps - 1 for which just these columns have p > t: so in
         at most one combination of ends more than it has such columns.
         """
+        if not self.sets:
+            large = sum(groups.records) * self.steps >= 2**63
+            yield (), np.array(groups.records, dtype=object if large else np.int64) * self.steps
+            return
         least = {some: np.array(sums, dtype=object) for some, sums in zip(self.sets, groups.sums, strict=True)}
         least[()] = np.array(groups.records, dtype=object) * self.steps
         for some in least:

@@ -6,10 +6,10 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, PrivspecError
-from privspec.execute.data import Grid, chosen, count_cells
+from privspec.execute.data import Grid, _at_most, count_cells
 from privspec.execute.family import RunContext
 from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.sources import Folder, TextFiles
@@ -45,41 +45,47 @@ def counted(grid: Grid, source: Any, seed: int = 0, **said: Any) -> list[int]:
 
 
 class Enumerated(Randomness):
-    """Gives what it is told to draw, and remembers from how many."""
+    """Gives the words that it is told to, as many at a time as are asked for."""
 
     private = False
 
-    def __init__(self, draws: tuple[int, ...]) -> None:
+    def __init__(self, *draws: Sequence[int]) -> None:
         super().__init__()
-        self.draws, self.bounds = iter(draws), list[int]()
+        self.draws = iter(draws)
 
     def _fresh(self, count: int) -> bytes:
-        raise AssertionError
-
-    def below(self, bound: int) -> int:
-        self.bounds.append(bound)
-        return next(self.draws)
+        words = next(self.draws)
+        assert len(words) == count
+        return np.array(words, dtype="<u8").tobytes()
 
 
-def every_draw(total: int, most: int) -> Iterator[tuple[int, ...]]:
-    if not most:
-        yield ()
-        return
-    yield from ((first, *rest) for first in range(total) for rest in every_draw(total - 1, most - 1))
+def chosen(counts: list[int], most: int, *draws: Sequence[int]) -> tuple[int, ...]:
+    """What is left of one owner's records, another one's standing around them and keeping all."""
+    found, owner = np.array([1, *counts, most]), np.array([0, *[1] * len(counts), 2])
+    _at_most(most, owner, found, Enumerated(*draws))
+    assert found[0] == 1
+    assert found[-1] == most
+    return tuple(found[1:-1].tolist())
 
 
 @pytest.mark.parametrize("counts", [[3, 2], [1, 1, 1, 1], [0, 4, 1]])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_every_choice_of_records_is_equally_likely(counts: list[int], most: int) -> None:
-    """All draws enumerated: each set of records comes equally often."""
+    """All orders of words enumerated: each set of records comes equally often."""
     total = sum(counts)
-    found = Counter(tuple(chosen(counts, most, Enumerated(draws))) for draws in every_draw(total, most))
+    found = Counter(chosen(counts, most, words) for words in permutations(range(total)))
     kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
     wanted: Counter[tuple[int, ...]] = Counter()
     for some in combinations(kinds, most):
         wanted[tuple(some.count(kind) for kind in range(len(counts)))] += 1
     share = Fraction(sum(found.values()), comb(total, most))
     assert {key: Fraction(value) for key, value in found.items()} == {k: v * share for k, v in wanted.items()}
+
+
+def test_words_that_leave_the_choice_open_are_drawn_again() -> None:
+    assert chosen([1, 1, 1], 1, [5, 5, 7], [2, 1, 0]) == (0, 0, 1)
+    assert chosen([1, 1, 1], 2, [5, 5, 7]) == (1, 1, 0)
+    assert chosen([2, 2], 1, [0, 2**64 - 1, 3, 0], [4, 4, 4, 4], [9, 9, 1, 9]) == (0, 1)
 
 
 def test_nobody_has_more_than_is_kept_and_others_lose_nothing() -> None:

@@ -81,14 +81,15 @@ def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstan
         refuse_strictly(name)
     keys = [_key(row, columns) for row in rows]
     if kept is not None:
-        if circumstances.strict and not all(ids_of(groups.people)):
+        people = ids_of(groups.people)
+        if circumstances.strict and "" in people[1]:
             refuse_strictly(name)
-        numbers: dict[Key | None, int] = {}
-        cells = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        numbers = {key: place for place, key in enumerate(sorted({key for key in keys if key is not None}))}
+        cells = np.array([len(numbers) if key is None else numbers[key] for key in keys], dtype=np.int64)
         counted = np.array(
             [0 if key is None else count for key, count in zip(keys, times, strict=True)], dtype=np.int64
         )
-        times = cut(kept, name, groups.people, cells, counted, circumstances).tolist()
+        times = cut(kept, name, people, cells, counted, circumstances).tolist()
     counts: dict[Key, int] = {}
     for key, count in zip(keys, times, strict=True):
         if key is not None and count:
