@@ -378,7 +378,7 @@ class MechanismFact(ABC):
 
     def label(self, name: str) -> str:
         """A label of its page: "drawn", "subject" ..; messages/shared.toml says what each of them is."""
-        return phrase(next(filter(known, (f"{file}.labels.{name}" for file in self._files))))
+        return phrase(next(filter(known, (f"{file}.labels.{name}" for file in self._files))), self)
 
     @property
     def _files(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from privspec.kernel.laws.knorm import root_up
 from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.kernel.points import NORM_OF, PointBlock, Points
 from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
-from privspec.kernel.selection import Drawn, Ranks, Selected, Where
+from privspec.kernel.selection import Drawn, Jointly, Peeled, Quantiles, Ranks, Selected, Where
 from privspec.model.reports import listing
 from privspec.problem.fitting import Done
 from privspec.stated import Stated
@@ -597,8 +597,33 @@ class SelectionFact(ValueFact):
 
     @property
     def lottery(self) -> Drawn | None:
-        """The steps that it is drawn by; None for a table of chances."""
+        """The steps that one value is drawn by; None for a table of chances, or several values."""
         return self.done if isinstance(self.done, Drawn) else None
+
+    @property
+    def several(self) -> bool:
+        """Whether several values are drawn."""
+        return bool(self.block.several)
+
+    @property
+    def many(self) -> int:
+        """How many values are asked for, of each group."""
+        return int(self.block.score.values)
+
+    @property
+    def tossed(self) -> bool:
+        """Whether each chance is that of tosses of a coin."""
+        return isinstance(self.done, Drawn | Peeled)
+
+    @property
+    def together(self) -> bool:
+        """Whether they are drawn at once."""
+        return isinstance(self.done, Jointly)
+
+    @property
+    def peeled(self) -> bool:
+        """Whether they are drawn one after another."""
+        return isinstance(self.done, Peeled)
 
     @property
     def offset(self) -> int:
@@ -628,15 +653,20 @@ class SelectionFact(ValueFact):
 
     @property
     def most_frequent(self) -> bool:
-        """Whether the most frequent value is sought."""
-        return self.share is None
+        """Whether the most frequent values are sought."""
+        return not self.block.score.ordered
 
     @property
     def sought(self) -> str:
         """What is looked for, in words."""
         share = self.share
         ends = {Fraction(0): "smallest", Fraction(1): "largest", Fraction(1, 2): "median"}
-        found = {"column": self.block.column}
+        found: dict[str, object] = {"column": self.block.column}
+        if isinstance(self.block.score, Quantiles):
+            percents = listing([f"{float(100 * one):g}" for one in self.block.score.shares])
+            return phrase("selection.sought.ranks", found, {"percents": percents})
+        if self.several:
+            return phrase("selection.sought.leaders", found, {"many": self.many})
         if share is None:
             return phrase("selection.sought.frequent", found)
         percent = f"{float(100 * share):g}"
@@ -662,7 +692,8 @@ class SelectionFact(ValueFact):
     @property
     def rule(self) -> str:
         """The rule by name."""
-        return phrase(f"selection.rule.{self.family}")
+        each = f"selection.rule.{self.done.draw}" if self.peeled else ""
+        return phrase(f"selection.rule.{self.family}", {"each": phrase(each) if each else ""})
 
     @property
     def beside(self) -> str:
@@ -675,6 +706,11 @@ class SelectionFact(ValueFact):
     def grouped(self) -> bool:
         """Whether a value is drawn for each of some groups."""
         return bool(self.block.by)
+
+    @property
+    def one_of_many(self) -> bool:
+        """Whether there are several published values, of groups or of one question."""
+        return self.grouped or self.several
 
     @property
     def of_numbers(self) -> bool:
@@ -693,17 +729,25 @@ class SelectionFact(ValueFact):
         return phrase(f"selection.measure.{kind}")
 
     @property
+    def steps(self) -> str:
+        """How many steps a record counts for each of several quantiles."""
+        each = zip(self.done.targets, self.done.weights, strict=True)
+        found = [str(target.share.denominator * weight) for target, weight in each]
+        return listing(found if len(set(found)) > 1 else found[:1])
+
+    @property
     def each_off(self) -> Quantity:
-        """The error of a value of one group."""
-        if not self.block.by:
+        """The error of a value of one group, or of one of several."""
+        if not (self.block.by or self.several):
             return self.error_size
-        return rounded(self.error_size.value / (sqrt(self.groups) if self.squared else self.groups), 3, UP)
+        numbers = self.groups * self.many
+        return rounded(self.error_size.value / (sqrt(numbers) if self.squared else numbers), 3, UP)
 
     def values(self, facts: Facts) -> Mapping[str, object]:
         block, share = self.block, self.share
         whole = share is None or share.denominator == 1
         unit = {"unit": facts.unit(block.output, self.each_off.text)}
-        chance = 1 / self.lottery.base if self.lottery else Fraction(1)
+        chance = Fraction(1) if self.family == "table" else 1 / self.done.base
         return {
             "at_worst": facts.loss is not None and block.cost.worst,
             "size": "".join(text for _, text in phrases("selection.size", unit, self)),
@@ -712,6 +756,7 @@ class SelectionFact(ValueFact):
             "step_factor": f"{float(chance):.6g}",
             "step_exactly": "" if self.family == "table" else f"; a step of a score has the chance {chance}",
             "chance_of_step": str(chance),
+            "parts": self.steps if self.together else "",
             "records": "a secret number of records" if block.records is None else f"{count(block.records)} records",
             "one": 1,
         }

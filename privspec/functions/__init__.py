@@ -22,7 +22,8 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("cut", "lookup", "week", "month", "quarter", "year", "weekday", "persons", "any"), "columns"),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "pairwise", "manipulation"), "voting"),
-    **dict.fromkeys(("median", "quantile", "max", "min", "argmax", "mode", "rank_error"), "selection"),
+    **dict.fromkeys(("median", "quantile", "quantiles", "max", "min"), "selection"),
+    **dict.fromkeys(("argmax", "top", "mode", "rank_error"), "selection"),
     "probit_mle": "probit",
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""

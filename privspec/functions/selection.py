@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,33 +14,61 @@ from privspec.functions.numeric import extreme, selected, vector
 from privspec.model.domains import Between, Domain, FiniteSet, Power, Symbols, Tables, Type, is_numeric
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, by_name, without_value
 
+if TYPE_CHECKING:
+    from privspec.core.columns import Cells
+
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What a function of a column looks for: the value at a `share` of the records in order; None for the commonest."""
+    """What a function of a column looks for: values at `shares` of the records in order; without any, the commonest.
 
-    share: Fraction | None
+    `several`: how many it looks for, where it gives a vector of them; None where it gives one value.
+    """
+
+    shares: tuple[Fraction, ...]
+    several: int | None = None
+
+    @property
+    def share(self) -> Fraction | None:
+        """The first share."""
+        return self.shares[0] if self.shares else None
 
 
 def sought(function: str, arguments: Arguments) -> Sought:
     """What a call looks for.
 
-    Raises: FunctionError for a share that is not public, or not between 0 and 1.
+    Raises: FunctionError for a share that is not public, or not between 0 and 1, and for a number that is none.
     """
     if function in SHARES:
-        return Sought(SHARES[function])
+        return Sought((SHARES[function],))
+    place = 2 if isinstance(arguments[0].type.element, Tables) else 1
+    asked, at = arguments[place].value if len(arguments) > place else None, min(place, len(arguments) - 1)
     if function == "quantile":
-        place = 2 if isinstance(arguments[0].type.element, Tables) else 1
-        share = arguments[place].value if len(arguments) > place else None
-        if not isinstance(share, Fraction) or not 0 <= share <= 1 or share.denominator > LARGEST_PARTS:
+        if not isinstance(asked, Fraction) or not _is_share(asked):
             text = f"quantile takes a public share between 0 and 1, a fraction of at most {LARGEST_PARTS:,} parts"
-            raise FunctionError(text, min(place, len(arguments) - 1), help="as in quantile(people.age, 0.9)")
-        return Sought(share)
-    return Sought(None)
+            raise FunctionError(text, at, help="as in quantile(people.age, 0.9)")
+        return Sought((asked,))
+    if function == "quantiles":
+        shares = tuple(asked.tolist()) if isinstance(asked, np.ndarray) and asked.ndim == 1 else ()
+        fits = all(map(_is_share, shares)) and list(shares) == sorted(set(shares))
+        if not fits or not 2 <= len(shares) <= MOST_SHARES:
+            text = f"quantiles takes 2 to {MOST_SHARES} public shares between 0 and 1, each larger than the one before"
+            raise FunctionError(text, at, help="as in quantiles(people.age, [0.25, 0.5, 0.75])")
+        return Sought(shares, len(shares))
+    if function == "top":
+        if not isinstance(asked, Fraction) or asked.denominator > 1 or asked < 1:
+            text = "top takes how many of the most frequent values are asked for, a whole number"
+            raise FunctionError(text, at, help="as in top(histogram(visits.page), 5)")
+        return Sought((), int(asked))
+    return Sought(())
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Fraction) and 0 <= value <= 1 and value.denominator <= LARGEST_PARTS
 
 
 SHARES = {"median": Fraction(1, 2), "min": Fraction(0), "max": Fraction(1)}
-LARGEST_PARTS = 1000
+LARGEST_PARTS, MOST_SHARES = 1000, 100
 """Largest denominator of a share: scores are whole numbers of such parts of a record."""
 
 
@@ -83,15 +111,29 @@ def column_of(arguments: Arguments, name: str) -> Domain:
 def of_column(arguments: Arguments, name: str) -> Bound:
     """A value of a column of secret records, or one for each group: its type, and nothing to compute it by."""
     domain, groups = column_of(arguments, name), selected(arguments, name, ())
-    sought(name, arguments)
+    aim = sought(name, arguments)
     if column_name(arguments) in {groups.table.names[i] for i in groups.by}:
         raise FunctionError(f"{name} of {column_name(arguments)} by itself: every group has one value", "by")
     shape = (groups.size,) if groups.by else ()
+    if aim.several is not None:
+        if groups.by:
+            raise FunctionError(f"{name} of groups: ask for one group in a condition", "by", help="as in sex = F")
+        if not aim.shares and domain.size is not None and aim.several >= domain.size:
+            text = f"{column_name(arguments)} has {domain.size:,} values, and {name} gives fewer"
+            raise FunctionError(text, 2, help="ask for the counts: histogram")
+        shape = (aim.several,)
     kind = Type(shape, Symbols(domain.items)) if isinstance(domain, FiniteSet) and not domain.numeric else Type(shape)
     apply = without_value("it picks a value of secret records")
     known = domain if not shape else Power(domain, shape)
-    labels = groups.labels if groups.by else None
+    labels = groups.labels if groups.by else None if aim.several is None else lambda: _places(aim)
     return Bound(kind, apply, domain=None if isinstance(domain, Between) else known, labels=labels)
+
+
+def _places(aim: Sought) -> Mapping[str, Cells]:
+    """What entries are about: the share of each quantile, or the place of each of the most frequent values."""
+    if aim.shares:
+        return {"share": np.array([f"{float(share):g}" for share in aim.shares], dtype=object)}
+    return {"place": np.arange(1, (aim.several or 0) + 1)}
 
 
 def column_name(arguments: Arguments) -> str:
@@ -146,6 +188,13 @@ def _commonest(arguments: Arguments, name: str) -> Bound:
     return of_column(arguments, name)
 
 
+def _of_table(arguments: Arguments, name: str) -> Bound:
+    if not isinstance(arguments[0].type.element, Tables):
+        asked = "quantiles(people.age, [0.25, 0.5, 0.75])" if name == "quantiles" else "top(histogram(visits.page), 5)"
+        raise FunctionError(f"{name} is about a column of a table", 0, help=f"as in {asked}")
+    return of_column(arguments, name)
+
+
 def _rank_error(arguments: Arguments, name: str) -> Bound:
     left, right = (one.type for one in arguments.positional)
     if left.shape != right.shape or len(left.shape) > 1:
@@ -177,6 +226,8 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         symmetric=True,
     ),
     Function("argmax(histogram(t, by = {column}, conditions))", _commonest, arity=(1, 2), keywords=None),
+    Function("quantiles(t.column, [0.25, 0.5, 0.75], conditions)", _of_table, arity=(2, 3), keywords=None),
+    Function("top(histogram(t.column, conditions), k)", _of_table, arity=(2, 3), keywords=None),
     Function("mode(t.column, conditions)", _commonest, arity=(1, 2), keywords=None),
     Function("rank_error(m, median(t.column))", _rank_error, arity=(2, 2), same_type=True),
 )

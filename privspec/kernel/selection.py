@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, comb, factorial, floor, prod
+from typing import Any
 
 from flint import arb, ctx
 
@@ -33,6 +34,7 @@ from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
+from privspec.kernel.laws.several import ByLargest, ByPeeling
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import derive
@@ -48,6 +50,8 @@ CLASSES = (LISTED, "all mechanisms")
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
+MOST_SHARES = 100
+"""Quantiles of one question at most."""
 MOST_ENTRIES = 4000
 """Chances of the largest table of laws."""
 
@@ -59,7 +63,7 @@ MOST_ENTRIES = 4000
 class Ranks:
     """Sought is the value that a share of the records is at most."""
 
-    FORM = "ranks"
+    FORM, ordered, values = "ranks", True, 1
 
     share: Size
 
@@ -72,7 +76,38 @@ class Ranks:
 class Counts:
     """Sought is the value that the most records have."""
 
-    FORM = "counts"
+    FORM, ordered, values = "counts", False, 1
+
+
+@frozen
+class Quantiles:
+    """Sought are the values that these shares of the records are at most, in order."""
+
+    FORM, ordered = "quantiles", True
+
+    shares: tuple[Size, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.each) < 2 or list(self.shares) != sorted(set(self.shares)) or self.values > MOST_SHARES:
+            raise Refused("has shares that are not in order, or too many of them")
+
+    @property
+    def each(self) -> tuple[Ranks, ...]:
+        """They one by one."""
+        return tuple(map(Ranks, self.shares))
+
+    @property
+    def values(self) -> int:
+        return len(self.shares)
+
+
+@frozen
+class Leaders:
+    """Sought are so many `values`: those that the most records have, the most frequent one first."""
+
+    FORM, ordered = "leaders", False
+
+    values: Positive
 
 
 @frozen
@@ -138,7 +173,7 @@ class Selected:
     numbers: tuple[Fraction, ...] | None
     where: tuple[Where, ...]
     by: tuple[Where, ...]
-    score: Ranks | Counts
+    score: Ranks | Counts | Quantiles | Leaders
     records: Positive | None
     law: Law | None
     cost: Cost
@@ -152,7 +187,7 @@ class Selected:
         if not all(one.weight for one in self.accuracy):
             raise Refused("has lines of accuracy of nothing")
         known = len(set(self.answers)) == len(self.answers) > 1
-        known = known and (self.numbers is not None) == isinstance(self.score, Ranks)
+        known = known and (self.numbers is not None) == self.score.ordered
         if self.numbers is not None:
             known = known and list(self.numbers) == sorted(set(self.numbers)) and len(self.numbers) == len(self.answers)
         if not known or (self.records is not None and (self.where or self.by)) or (self.law is None) != self.cost.worst:
@@ -161,6 +196,21 @@ class Selected:
             raise Refused("has a law of other groups")
         if self.law is not None and sum(map(len, self.law.chances.rows)) != len(self.answers):
             raise Refused("has a law of other answers")
+        if self.several and (self.by or self.cost.worst or (not self.score.ordered and self.cost.form != "ranks")):
+            raise Refused("asks for several values by group, at the worst, or by a cost that is not known of them")
+        if isinstance(self.score, Leaders) and self.score.values >= self.size:
+            raise Refused("asks for as many values as there are, or more")
+
+    @property
+    def several(self) -> bool:
+        """Whether several values are sought at once."""
+        return isinstance(self.score, Quantiles | Leaders)
+
+    @property
+    def singly(self) -> tuple[Selected, ...]:
+        """Each quantile as a question of its own; the same for what is one."""
+        score = self.score
+        return tuple(replace(self, score=one) for one in score.each) if isinstance(score, Quantiles) else (self,)
 
     @property
     def size(self) -> int:
@@ -173,7 +223,7 @@ class Selected:
 
     def best(self, counts: tuple[int, ...]) -> int:
         """The place of what is sought: the least answer that the share is at most, the first of equals."""
-        if isinstance(self.score, Counts):
+        if not isinstance(self.score, Ranks):
             return counts.index(max(counts))
         rank = max(ceil(self.score.share * sum(counts)), 1)
         return next((i for i in range(self.size) if sum(counts[: i + 1]) >= rank), 0)
@@ -218,7 +268,11 @@ class Selected:
         return Sought(law.size, score.share, each, shares, gaps, self.cost.form == "distance")
 
 
-WORDS = {"Cost.form": ("ranks", "distance", "mismatch"), "Drawn.family": FAMILIES}
+WORDS = {
+    "Cost.form": ("ranks", "distance", "mismatch"),
+    "Drawn.family": FAMILIES,
+    "Peeled.draw": FAMILIES,
+}
 
 
 # --- how far records move scores --------------------------------------------------------------------------
@@ -313,14 +367,41 @@ def least_ranks(block: Selected, unit: Unit, most: int, epsilon: Fraction, far: 
 # --- plans ------------------------------------------------------------------------------------------------
 
 
+class ByChances(OneOutput):
+    """What is executed where every step of a score has the chance 1 / base."""
+
+    __slots__ = ()
+    GIVEN = "block", "drops", "kept"
+    base: Fraction
+    law: Any
+    kept: ContributionBound | None
+
+    def check(self) -> None:
+        if self.base < 1 or self.base.numerator > FINEST:
+            raise Refused("has chances that grow with every step, or more binary places than are drawn")
+
+    @property
+    def term(self) -> Pick:
+        """The answer, as it is drawn."""
+        return Pick(self.block.output, self.law)
+
+    @property
+    def words(self) -> str:
+        return f"each step has the chance {1 / self.base}"
+
+    def change(self, unit: Unit) -> Records:
+        """What one unit changes: of a person no more records in one answer than are kept of them in one cell."""
+        found = changed(unit, self.block.records)
+        most = None if self.kept is None or unit.kind == "everything" else self.kept.per_cell
+        return found if most is None else replace(found, each=most)
+
+
 @frozen
-class Drawn(OneOutput):
-    """What is executed: a draw by the scores, with the chance 1 / base of every step.
+class Drawn(ByChances):
+    """A draw by the scores.
 
     `handicap`: steps that every answer is behind whatever the data are, none where it is empty.
     """
-
-    GIVEN = "block", "drops", "kept"
 
     block: Selected
     family: str
@@ -331,15 +412,21 @@ class Drawn(OneOutput):
     kept: ContributionBound | None = None
 
     def __post_init__(self) -> None:
-        if self.base < 1 or self.base.numerator > FINEST:
-            raise Refused("has chances that grow with every step, or more binary places than are drawn")
+        self.check()
         target = self.target
-        if (target is None) != isinstance(self.block.score, Counts):
+        if self.block.several:
+            raise Refused("draws one value where several are asked for")
+        if (target is None) == self.block.score.ordered:
             raise Refused("has a target that is not what such scores are about")
         if target is not None and target.share.denominator > LARGEST_PARTS:
             raise Refused("has a target of more parts than are drawn")
         if self.handicap and len(self.handicap) != self.block.size:
             raise Refused("has a handicap that is of other answers")
+
+    @property
+    def rule(self) -> str:
+        """The family of the options that it is of."""
+        return self.family
 
     def scores(self, counts: list[int]) -> list[int]:
         """The steps of every answer, of how many records stand at each, and those that it always has."""
@@ -359,18 +446,66 @@ class Drawn(OneOutput):
         grouped, handicapped = bool(block.by), bool(self.handicap)
         return ByScores(self.family, self.base, block.size, self.target, block.records, grouped, handicapped)
 
-    @property
-    def term(self) -> Pick:
-        """The answer, as it is drawn."""
-        return Pick(self.block.output, self.law)
+
+@frozen
+class Jointly(ByChances):
+    """Quantiles drawn together, by the largest of their scores, each times its weight; then put in order."""
+
+    FORM, family, rule = "joint", "joint", "exponential"
+
+    block: Selected
+    base: Fraction
+    weights: tuple[Positive, ...]
+    drops: bool = False
+    kept: ContributionBound | None = None
+
+    def __post_init__(self) -> None:
+        self.check()
+        if len(self.weights) != len(self.targets):
+            raise Refused("has weights of other quantiles")
 
     @property
-    def words(self) -> str:
-        return f"each step has the chance {1 / self.base}"
+    def targets(self) -> tuple[Target, ...]:
+        score = self.block.score
+        if not isinstance(score, Quantiles):
+            raise Refused("draws quantiles where none are asked for")
+        return tuple(Target(share, 0) for share in score.shares)
 
-    def change(self, unit: Unit) -> Records:
-        """What one unit changes."""
-        return changed(unit, self.block.records)
+    def scores(self, counts: list[int]) -> list[list[int]]:
+        """For each quantile the steps of every answer."""
+        each = zip(self.targets, self.weights, strict=True)
+        return [[weight * one for one in behind(target, counts)] for target, weight in each]
+
+    @property
+    def law(self) -> ByLargest:
+        return ByLargest(self.base, self.targets, self.weights, self.block.records)
+
+
+@frozen
+class Peeled(ByChances):
+    """The most frequent values one after another, each drawn by counts among those that are left."""
+
+    FORM = family = "peeling"
+
+    block: Selected
+    base: Fraction
+    draw: str
+    drops: bool = False
+    kept: ContributionBound | None = None
+
+    def __post_init__(self) -> None:
+        self.check()
+        if not isinstance(self.block.score, Leaders):
+            raise Refused("draws the most frequent values where they are not asked for")
+
+    @property
+    def rule(self) -> str:
+        """The family of the options that each draw is of."""
+        return self.draw
+
+    @property
+    def law(self) -> ByPeeling:
+        return ByPeeling(self.draw, self.base, self.block.size, self.block.score.values)
 
 
 def changed(unit: Unit, records: int | None) -> Records:
@@ -386,7 +521,7 @@ def changed(unit: Unit, records: int | None) -> Records:
 class Listed(OneOutput):
     """What is executed: the law of the answers at every table of counts; these are as in `tables_of`."""
 
-    FORM = family = "table"
+    FORM = family = rule = "table"
     GIVEN = "block", "drops"
 
     block: Selected
@@ -430,7 +565,7 @@ class Listed(OneOutput):
 def tables_of(block: Selected) -> list[tuple[int, ...]]:
     """Every table of counts of the answers, of so many records as everybody knows; refused where there are too many."""
     many, size = block.records, block.size
-    if many is None or comb(many + size - 1, size - 1) * size > MOST_ENTRIES:
+    if many is None or block.several or comb(many + size - 1, size - 1) * size > MOST_ENTRIES:
         raise Refused("has tables that are too many to list")
     found: list[tuple[int, ...]] = [()]
     for place in range(size):
@@ -506,12 +641,23 @@ def of_tables(block: Selected, witness: JsonNode) -> Multipliers:
     return Multipliers(block, tuple(found), tuple(shares))
 
 
-Witness = Fraction | Averaged | Multipliers
+@frozen
+class Each:
+    """What bounds each of several values, whose costs add up."""
+
+    parts: tuple[Averaged, ...]
+
+
+Witness = Fraction | Averaged | Multipliers | Each
 """What bounds losses at every epsilon: records that data are apart, thresholds, or multipliers of tables."""
 
 
 def read_witness(block: Selected, item: JsonNode) -> Witness:
     """As the loss asks for it: of listed tables, of a worst loss in ranks, or of a mean by the law."""
+    if block.several:
+        (each,) = item.fields("each")
+        parts = zip(block.singly, each.items(len(block.singly)), strict=True)
+        return Each(tuple(averaged(one.sought(), block.cost.weight, own) for one, own in parts))
     if "pairs" in dict(item.entries()):
         return of_tables(block, item)
     if block.cost.worst:
@@ -525,6 +671,8 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: ContributionBoun
 
     Of one person who moves from one answer to another only so many records as are `kept` in one cell.
     """
+    if isinstance(witness, Each):
+        return sum((least(block, lines, kept, one) for one in witness.parts), ZERO)
     found = []
     for line in lines:
         (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", ZERO)
@@ -585,31 +733,38 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
         raise item.wrong("makes a number of records public, of which some are not kept")
 
 
+Executed = Drawn | Listed | Jointly | Peeled
+
+
 class SelectionRules(PriceableRules):
-    """Plans that select a value of a column."""
+    """Plans that select values of a column."""
 
     claims = ("bound",)
 
-    def read(self, frame: Frame, mechanism: JsonNode) -> Drawn | Listed:
+    def read(self, frame: Frame, mechanism: JsonNode) -> Executed:
         (block,), data = frame.blocks, frame.data[0]
         found, drops = read(Selected, block), data.rule == "drop"
         _units(frame, found, block)
-        if mechanism.form(*FAMILIES, Listed.FORM, tag=Listed.TAG) == Listed.FORM:
+        form = mechanism.form(*FAMILIES, *(kind.FORM for kind in (Listed, Jointly, Peeled)), tag=Listed.TAG)
+        if form == Listed.FORM:
             return read(Listed, mechanism, block=found, drops=drops)
-        return read(Drawn, mechanism, block=found, drops=drops, kept=data.kept)
+        kind = {Jointly.FORM: Jointly, Peeled.FORM: Peeled}.get(form, Drawn)
+        drawn: Executed = read(kind, mechanism, block=found, drops=drops, kept=data.kept)
+        return drawn
 
-    def privacy(self, case: PlanUnderCheck) -> Drawn | Listed:
+    def privacy(self, case: PlanUnderCheck) -> Executed:
         drawn = self.read(case.frame, case.mechanism)
         block = drawn.block
         each = f", for each of {block.groups} groups" if block.by else ""
+        each += f", {block.score.values} times" if block.several else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
-        allowed = not block.families or drawn.family in block.families
+        allowed = not block.families or drawn.rule in block.families
         case.says("law", allowed, f"{drawn.family}: {drawn.words}")
         guarantees = read_guarantees(case.guarantees, case.frame)
         judge_promises(case, drawn.term, [_promise(drawn, one) for one in guarantees])
         return drawn
 
-    def judge(self, case: PlanUnderCheck) -> Drawn | Listed:
+    def judge(self, case: PlanUnderCheck) -> Executed:
         drawn = self.privacy(case)
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
         lines, kept = case.frame.obligations, case.frame.data[0].kept
@@ -624,20 +779,20 @@ class SelectionRules(PriceableRules):
     def _words(block: Selected) -> list[str]:
         return [block.expression, units_of(block), "worst" if block.cost.worst else "expected"]
 
-    def _loss(self, case: PlanUnderCheck, drawn: Drawn | Listed) -> Fraction | None:
+    def _loss(self, case: PlanUnderCheck, drawn: Executed) -> Fraction | None:
         """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
         if isinstance(drawn, Listed):
             return drawn.loss()
-        block, target = drawn.block, drawn.target
-        if not block.cost.worst:
+        if not drawn.block.cost.worst or not isinstance(drawn, Drawn):
             return None
+        block, target = drawn.block, drawn.target
         aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
         if aside or drawn.handicap:
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         return block.cost.weight * drawn.off
 
     @staticmethod
-    def _lines(drawn: Drawn | Listed) -> list[Line]:
+    def _lines(drawn: Executed) -> list[Line]:
         """Lines of accuracy with what is reached."""
         lines = drawn.block.accuracy
         if lines and not isinstance(drawn, Drawn):
@@ -656,7 +811,7 @@ class SelectionRules(PriceableRules):
         return drawn, loss, [expression, "units of the loss expression", kind]
 
     def free(self, executed: object) -> bool:
-        assert isinstance(executed, Drawn | Listed)
+        assert isinstance(executed, Executed)
         return not executed.block.cost.weight
 
     def floor(self, executed: object) -> Fraction:
@@ -664,7 +819,7 @@ class SelectionRules(PriceableRules):
 
     def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """By one witness each."""
-        assert isinstance(executed, Drawn | Listed)
+        assert isinstance(executed, Executed)
         block, kept = executed.block, frame.data[0].kept
         made = [OfSelection(CLASSES[1:], block, kept, read_witness(block, item)) for item in items.items()]
         return made, CLASSES[1:]
@@ -673,7 +828,7 @@ class SelectionRules(PriceableRules):
         self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Drawn | Listed)
+        assert isinstance(executed, Executed)
         (unit,) = view.units
         person = "person" if executed.kept else "record"
         if unit.kind not in (person, "everything") or unit.apart is not None or outputs != executed.outputs:
@@ -681,23 +836,23 @@ class SelectionRules(PriceableRules):
         return {"epsilon": epsilon_of_unit(executed, unit), "delta": ZERO}
 
 
-def _promise(drawn: Drawn | Listed, one: Guarantee) -> Promise:
+def _promise(drawn: Executed, one: Guarantee) -> Promise:
     """What a line promises; a range of log ratios says more of a Rényi divergence than the epsilon that is stated."""
     (unit,), measure = one.obligation.units, one.obligation.measure
     if measure.each or not measure.of.of_laws:
         raise Refused(f"{measure.name} is asked for, which a selection is not judged by")
-    ranged = isinstance(drawn, Drawn) and isinstance(measure.of.condition(one.asked), Renyi)
+    ranged = not isinstance(drawn, Listed) and isinstance(measure.of.condition(one.asked), Renyi)
     question = Question(drawn.change(unit), one.asked, one.achieved)
     words = f"{measure.name}: no chance changes by more than e^{{:.8g}} ({NOTE})"
     return Promise(one, (question,), (NOTE,), words, by_loss=ranged)
 
 
-def epsilon_of_unit(drawn: Drawn | Listed, unit: Unit) -> Fraction:
+def epsilon_of_unit(drawn: Executed, unit: Unit) -> Fraction:
     """The logarithm of the largest ratio of chances beside what one unit changes; refused where it has no limit."""
     return derive(drawn.term, drawn.term.outputs, drawn.change(unit)).loss.figure("epsilon")
 
 
-def keeps(drawn: Drawn | Listed, line: Obligation) -> bool:
+def keeps(drawn: Executed, line: Obligation) -> bool:
     """Whether what is drawn lets through no more than a line asks for."""
     (unit,), measure = line.units, line.measure
     loss = derive(drawn.term, drawn.term.outputs, drawn.change(unit)).loss

@@ -25,8 +25,8 @@ from privspec.model.values import show
 
 WORKED_OUT = ("mean", "variance", "covariance", "correlation", "regression")
 """Functions of a column that are worked out from sums (`privspec.model.released`)."""
-OF_COLUMNS = {"sum": 0, "median": 0, "quantile": 1, "min": 0, "max": 0, "argmax": 0, "mode": 0} | dict.fromkeys(
-    WORKED_OUT, 0
+OF_COLUMNS = dict.fromkeys(("sum", "median", "min", "max", "argmax", "mode", *WORKED_OUT), 0) | dict.fromkeys(
+    ("quantile", "quantiles", "top"), 1
 )
 """Functions of a column of a table, with how many public arguments follow it, ahead of conditions."""
 ABOUT_TABLES = ("count", "histogram", "keys", *OF_COLUMNS)
@@ -121,17 +121,28 @@ def _adds_up(expr: syntax.Expr) -> bool:
 
 
 def _of_groups(call: syntax.Call) -> syntax.Call:
-    """`argmax(histogram(t, by = {c}, conditions))` as `argmax(t.c, conditions)`; any other call as it is."""
+    """`argmax(histogram(t, by = {c}, conditions))` as `argmax(t.c, conditions)`, and so `top(.., k)`; others as is.
+
+    A histogram of one column may name it, as in `histogram(t.c, conditions)`.
+    """
     match call:
         case syntax.Call(
-            function="argmax",
-            arguments=(syntax.Call(function="histogram", arguments=(syntax.Name() as table, *rest), span=span),),
+            function="argmax" | "top" as function,
+            arguments=(syntax.Call(function="histogram", arguments=(syntax.Attribute() as column, *rest)), *public),
+        ):
+            return syntax.Call(function, (column, *public, *rest), span=call.span)
+        case syntax.Call(
+            function="argmax" | "top" as function,
+            arguments=(
+                syntax.Call(function="histogram", arguments=(syntax.Name() as table, *rest), span=span),
+                *public,
+            ),
         ):
             groups = [one.value for one in rest if isinstance(one, syntax.Keyword) and one.name == GROUPS]
             items = [item for one in groups for item in items_of(one)]
             if len(items) == 1 and (name := word_of(items[0])) is not None:
                 kept = [one for one in rest if not _groups(one)]
-                return syntax.Call("argmax", (syntax.Attribute(table, name, span=span), *kept), span=call.span)
+                return syntax.Call(function, (syntax.Attribute(table, name, span=span), *public, *kept), span=call.span)
     return call
 
 

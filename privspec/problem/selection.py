@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, TOTAL_VARIATION, ZERO_CONCENTRATED
-from privspec.kernel.selection import Accuracy, Cost, Counts, Law, Ranks, Selected, Where
+from privspec.kernel.selection import Accuracy, Cost, Counts, Law, Leaders, Quantiles, Ranks, Selected, Where
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -36,7 +36,7 @@ from privspec.problem.terms import Term, behind, beside_output, measured, public
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought
 
-FUNCTIONS = ("median", "quantile", "min", "max", "argmax", "mode")
+FUNCTIONS = ("median", "quantile", "quantiles", "min", "max", "argmax", "top", "mode")
 """Functions of a column whose value is one of those of secret records."""
 FAMILIES = ("exponential", "permute_and_flip", "table")
 LARGEST_EPSILON = 30
@@ -76,8 +76,12 @@ def words(block: Selected) -> tuple[str, ...]:
     return tuple(found)
 
 
-def sought_words(score: Ranks | Counts) -> str:
+def sought_words(score: Ranks | Counts | Quantiles | Leaders) -> str:
     """What is sought, without the name of a function."""
+    if isinstance(score, Quantiles):
+        return "; ".join(map(sought_words, score.each))
+    if isinstance(score, Leaders):
+        return f"the {score.values} values that the most records have"
     if isinstance(score, Counts):
         return "the value that the most records have"
     if score.share in (0, 1):
@@ -90,13 +94,16 @@ def cost_words(block: Selected) -> str:
     cost = block.cost
     said = {
         "ranks": "number of records between the value drawn and the one sought"
-        if isinstance(block.score, Ranks)
+        if block.score.ordered
         else "number of records that the most frequent value has more than the one drawn",
         "distance": f"{'squared ' * (cost.power == 2)}distance of the value drawn from the one sought",
         "mismatch": "chance that the value drawn is not the one sought",
     }[cost.form]
     times = "" if cost.weight == 1 else f"{show(cost.weight)} times "
-    added = ", added up over the groups" if block.by else ""
+    if isinstance(block.score, Leaders):
+        said = f"number of records that the {block.score.values} most frequent values have more than those drawn"
+    added = ", added up over the values" if isinstance(block.score, Quantiles) else ""
+    added = ", added up over the groups" if block.by else added
     return f"{times}the {'largest mean' if cost.worst else 'mean'} {said}{added}"
 
 
@@ -157,8 +164,15 @@ class _Reader:
         by = self._groups(call)
         where = tuple(one for one in self._conditions(call) if one.column not in {group.column for group in by})
         adding = any(line.neighbours.adding for line in model.requirements)
-        score = Counts() if aim.share is None else Ranks(aim.share)
         span = expression.span
+        score: Counts | Ranks | Leaders | Quantiles = Counts() if aim.share is None else Ranks(aim.share)
+        if aim.several is not None:
+            score = Quantiles(aim.shares) if aim.shares else Leaders(aim.several)
+            if worst or (form != "ranks" and not aim.shares):
+                name = self.output.name
+                asked = f"||{name} - {call.text}||_1" if aim.shares else f"rank_error({name}, {call.text})"
+                text = f"solve takes the mean error of {call.text} alone"
+                raise Failure("PS0502", span, text, help=f"give a law of {column} and write E[ {asked} ]")
         if model.accuracy and not worst:
             text = "a line of accuracy of a selected value is about the worst data"
             hint = f"worst[ rank_error({self.output.name}, {call.text}) ] <= 3, with a loss of that kind or none"

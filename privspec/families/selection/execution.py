@@ -10,6 +10,7 @@ from math import ceil, floor, prod
 from typing import Any, ClassVar
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
@@ -21,10 +22,11 @@ from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.voting.execution import sampler
 from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import Data
 from privspec.kernel.laws.voting import BY_NAME
-from privspec.kernel.selection import Drawn as Executed
-from privspec.kernel.selection import Listed, Selected, Where, tables_of
+from privspec.kernel.selection import Drawn as DrawnOnce
+from privspec.kernel.selection import Executed, Jointly, Listed, Peeled, Selected, Where, tables_of
 from privspec.model.voting import Lottery
 from privspec.noise.samplers import Randomness
 
@@ -122,7 +124,65 @@ def counts_of(block: Selected, said: Data, data: Mapping[str, Any], circumstance
 # --- drawing --------------------------------------------------------------------------------------
 
 
-class SelectionMechanism(BlockMechanism[Executed | Listed, list[list[int]]]):
+@dataclass(frozen=True, slots=True)
+class JointDraw:
+    """An answer for each of several scores, in proportion to base^-(the largest score), exactly.
+
+    base^-s is the sum of the differences of its powers at the levels from s on. So a level is drawn first, by its
+    difference times the number of choices whose scores reach it at most, and then each answer among those, uniformly.
+    `orders`: answers by their scores; `levels`: the scores that occur; `within`: how many answers are up to each.
+    """
+
+    base: Fraction
+    orders: tuple[tuple[int, ...], ...]
+    levels: tuple[int, ...]
+    within: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(base: Fraction, scores: list[list[int]]) -> JointDraw:
+        orders = tuple(tuple(sorted(range(len(own)), key=own.__getitem__)) for own in scores)
+        least = max(map(min, scores))
+        levels = tuple(sorted({one for own in scores for one in own if one >= least}))
+        ranked = [sorted(own) for own in scores]
+        return JointDraw(base, orders, levels, tuple(tuple(bisect_right(own, t) for own in ranked) for t in levels))
+
+    def draw(self, randomness: Randomness) -> list[int]:
+        """Uniform digits are compared with sums in balls, as many as it takes to tell: the chances are exact."""
+        bits, digits = FIRST_DIGITS, randomness.bits(FIRST_DIGITS)
+        while (level := self._level(digits, bits)) is None:
+            digits, bits = digits << bits | randomness.bits(bits), 2 * bits
+        return [order[randomness.below(many)] for order, many in zip(self.orders, self.within[level], strict=True)]
+
+    def _level(self, digits: int, bits: int) -> int | None:
+        """The level that a uniform number with these first digits falls to; None where they do not tell."""
+        with ctx.workprec(2 * bits):
+            step, total, sums = 1 / ball(self.base), arb(0), []
+            powers = [step ** (t - self.levels[0]) for t in self.levels]
+            for i, power in enumerate(powers):
+                rest = power - powers[i + 1] if i + 1 < len(powers) else power
+                total += rest * prod(self.within[i])
+                sums.append(total)
+            low, high = total * digits / 2**bits, total * (digits + 1) / 2**bits
+            place = next(i for i, one in enumerate(sums) if not one <= low)
+            above = place + 1 == len(sums) or sums[place] >= high
+            return place if above else None
+
+
+FIRST_DIGITS = 128
+
+
+def peel(drawn: Peeled, counts: list[int], randomness: Randomness) -> list[int]:
+    """The places of the values that are drawn, one after another among those that are left."""
+    left, found = list(range(len(counts))), list[int]()
+    for _ in range(drawn.block.score.values):
+        if len(left) == 1:
+            return [*found, *left]
+        draw = sampler(Lottery(BY_NAME[drawn.draw], drawn.base), [Fraction(counts[place]) for place in left])
+        found.append(left.pop(draw(randomness)))
+    return found
+
+
+class SelectionMechanism(BlockMechanism[Executed, list[list[int]]]):
     """A value of a column, drawn by the scores of all answers."""
 
     BLOCK = Selected
@@ -161,13 +221,30 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
         return 1
 
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
-        """The answer of each group, words by their place."""
-        return np.take(self.mechanism.labels.figures()[:, 0], [draw(randomness) for draw in self.samplers])
+        """The answer of each group, or all that are asked for, words by their place."""
+        return np.take(self.mechanism.labels.figures()[:, 0], self.places(randomness))
+
+    def places(self, randomness: Randomness) -> list[int]:
+        """The places of answers, one after another."""
+        drawn = self.mechanism.executed
+        if isinstance(drawn, Jointly):
+            return sorted(self.joint.draw(randomness))
+        if isinstance(drawn, Peeled):
+            return peel(drawn, self.content[0], randomness)
+        return [draw(randomness) for draw in self.samplers]
+
+    @cached_property
+    def joint(self) -> JointDraw:
+        """What draws all quantiles at once."""
+        drawn = self.mechanism.executed
+        assert isinstance(drawn, Jointly)
+        return JointDraw.of(drawn.base, drawn.scores(self.content[0]))
 
     @cached_property
     def samplers(self) -> list[Callable[[Randomness], int]]:
         """What draws the place of an answer, for each group."""
         drawn = self.mechanism.executed
+        assert isinstance(drawn, DrawnOnce | Listed)
         if isinstance(drawn, Listed):
             tables = tables_of(drawn.block)
             table = drawn.term
@@ -178,8 +255,8 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
 
     def draw(self, randomness: Randomness) -> Drawn:
         block = self.mechanism.executed.block
-        found = self.mechanism.labels.values()[block.output][[draw(randomness) for draw in self.samplers]]
-        return Drawn({block.output: np.asarray(found if block.by else found[0])})
+        found = self.mechanism.labels.values()[block.output][self.places(randomness)]
+        return Drawn({block.output: np.asarray(found if block.by or block.several else found[0])})
 
 
 SelectionMechanism.SECRET = Counted

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, log, sqrt
+from math import ceil, lcm, log, sqrt
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
@@ -37,7 +37,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
-from privspec.kernel.laws.exponential import Target
+from privspec.kernel.laws.exponential import Target, steps_of
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
     CLASSES,
@@ -45,7 +45,11 @@ from privspec.kernel.selection import (
     NOTE,
     Accuracy,
     Drawn,
+    Executed,
+    Jointly,
     Listed,
+    Peeled,
+    Quantiles,
     Ranks,
     Selected,
     beside,
@@ -123,12 +127,16 @@ def exact(laws: NDArray[np.float64]) -> Grid:
 
 
 Array = NDArray[np.float64]
+ByChance = Drawn | Jointly | Peeled
+D = TypeVar("D", bound=Drawn | Jointly | Peeled)
 Bounded = tuple[dict[str, Any], float]
 """A witness, and what it proves of every mechanism, rounded down."""
 BITS = 40
 """Binary places of the chance that belongs to one step of a score."""
 PROFILES = 1000
 """Tables that are simulated to compare averages, fewer where there are many answers."""
+ORDERED = 32
+"""Draws of several quantiles at a table that say what their order brings."""
 WORK = 3e8
 NODES = 96
 TOGETHER = 1 << 17
@@ -164,7 +172,7 @@ class System:
 class Tried:
     """A mechanism with its loss; `error`: the standard error of a simulated one; `witness`: what bounds all others."""
 
-    drawn: Drawn | Listed
+    drawn: Executed
     loss: float
     error: float | None
     witness: dict[str, Any] | None = None
@@ -174,6 +182,10 @@ class Tried:
         """In a few words."""
         if isinstance(self.drawn, Listed):
             return f"a table of {len(self.drawn.term.rows)} laws"
+        if isinstance(self.drawn, Jointly):
+            return "one draw of all quantiles"
+        if isinstance(self.drawn, Peeled):
+            return f"peeling by {NAMES[self.drawn.draw]}"
         target, score = self.drawn.target, self.drawn.block.score
         aside = "" if target is None or not isinstance(score, Ranks) or not target.offset else _aside(target.offset)
         return f"{NAMES[self.drawn.family]}{aside}{', weighed by the law' if self.drawn.handicap else ''}"
@@ -207,10 +219,10 @@ class Selections:
         if missed := [one for one in block.accuracy if one.weight * best.loss > one.bound * block.cost.weight]:
             raise _not_met(model, missed[0], best.loss * float(missed[0].weight / block.cost.weight))
         witness = best.witness
-        if isinstance(best.drawn, Drawn):
+        if not isinstance(best.drawn, Listed):
             witness = _far(system) if block.cost.worst else _thresholds(block)
         bound = None if witness is None else _proved(system, witness)
-        averaged = not block.cost.worst and isinstance(best.drawn, Drawn)
+        averaged = not block.cost.worst and not isinstance(best.drawn, Listed)
         return Decided(
             model,
             best.name,
@@ -224,7 +236,7 @@ class Selections:
             lambda: _prices(system, best),
             {"name": "calibration at the exact ratio", "seconds": perf_counter() - started},
             {"standard_error": best.error, "profiles": profiles(block)} if averaged else {},
-            lambda: () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
+            lambda: () if bound is None or not isinstance(best.drawn, Listed) else ({"bound": bound[0]},),
             program=lambda: "chances follow from scores by a rule, at the largest ratio that the lines allow",
         )
 
@@ -252,18 +264,18 @@ def _not_met(model: Model, line: Accuracy, reached: float) -> SolveError:
 # --- calibration ----------------------------------------------------------------------------------
 
 
-def calibrated(drawn: Drawn, lines: Iterable[Obligation]) -> Drawn:
+def calibrated(drawn: D, lines: Iterable[Obligation]) -> D:
     """The mechanism with the largest base whose chances of one step have `BITS` places, and that meets every line."""
     known = list(lines)
     return at_chance(drawn, least_whole(lambda chance: meets(at_chance(drawn, chance), known), 0, 1 << BITS))
 
 
-def at_chance(drawn: Drawn, numerator: int) -> Drawn:
+def at_chance(drawn: D, numerator: int) -> D:
     """The mechanism at a chance of one step, in whole parts of 2^BITS."""
     return replace(drawn, base=Fraction(1 << BITS, numerator))
 
 
-def meets(drawn: Drawn, lines: Iterable[Obligation]) -> bool:
+def meets(drawn: ByChance, lines: Iterable[Obligation]) -> bool:
     """Whether it meets every line, as the kernel derives it."""
     for line in lines:
         try:
@@ -280,7 +292,21 @@ def mechanisms(system: System) -> Iterator[Drawn]:
     families = [name for name in NAMES if not block.families or name in block.families]
     for target in targets(system):
         for family in families:
-            yield Drawn(block, family, Fraction(1), target, (), system.data.rule == "drop")
+            yield Drawn(block, family, Fraction(1), target, (), system.data.rule == "drop", system.data.kept)
+
+
+def of_several(system: System) -> Iterator[Jointly | Peeled]:
+    """The same where several values are asked for: scores of quantiles count so that one record moves all as far."""
+    block, given = system.block, (system.data.rule == "drop", system.data.kept)
+    if isinstance(block.score, Quantiles):
+        adding = any(unit.adding for line in system.lines for unit in line.units)
+        reaches = [steps_of(block.records, Target(one, 0), adding).reach for one in block.score.shares]
+        if not block.families or "exponential" in block.families:
+            yield Jointly(block, Fraction(1), tuple(lcm(*reaches) // one for one in reaches), *given)
+        return
+    for name in NAMES:
+        if not block.families or name in block.families:
+            yield Peeled(block, Fraction(1), name, *given)
 
 
 def targets(system: System) -> Iterator[Target | None]:
@@ -302,6 +328,9 @@ def targets(system: System) -> Iterator[Target | None]:
 
 def attempts(system: System) -> Iterator[Tried]:
     """Every mechanism at the largest base that the lines allow, with its loss."""
+    if system.block.several:
+        yield from valued(system, [calibrated(one, system.lines) for one in of_several(system)])
+        return
     found = [calibrated(one, system.lines) for one in mechanisms(system)]
     score = system.block.score
     if isinstance(score, Ranks) and score.share in (0, 1) and system.block.law is not None:
@@ -328,7 +357,7 @@ def expecting(system: System, plain: Drawn) -> Iterator[Drawn]:
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iterator[Tried]:
+def valued(system: System, found: Sequence[ByChance], *, exactly: bool = False) -> Iterator[Tried]:
     """The loss of each mechanism: derived at the worst, simulated on average over the same tables for all.
 
     Args: exactly, where all tables are listed: over these, in doubles.
@@ -339,21 +368,26 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
         weights = None if block.cost.worst else [float(one) for one in block.weights()]
         prices = all_costs(block, tables)
         for one in found:
+            assert isinstance(one, Drawn)
             costs = expected(one, tables, prices)
             mean = float(costs.max()) if weights is None else float(np.dot(weights, costs))
             yield Tried(one, float(block.cost.weight) * mean, 0.0)
         return
     if block.cost.worst:
         for one in found:
+            assert isinstance(one, Drawn)
             unit = 1 if one.target is None else one.target.share.denominator
             if one.base > 1:
                 value = block.cost.weight * block.groups * worst_ranks(one.family, one.base, block.size, unit)
                 yield Tried(one, float(value), None)
         return
     drawn = simulated(block)
-    prices = all_costs(block, drawn)
+    prices = [] if block.several else all_costs(block, drawn)
     for one in found:
-        costs = expected(one, drawn, prices).reshape(-1, block.groups).sum(axis=1)
+        if isinstance(one, Drawn):
+            costs = expected(one, drawn, prices).reshape(-1, block.groups).sum(axis=1)
+        else:
+            costs = together(one, drawn) if isinstance(one, Jointly) else peeled(one, drawn)
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
@@ -365,6 +399,55 @@ def expected(drawn: Drawn, tables: Sequence[NDArray[np.int64]], prices: Sequence
     parts = (slice(start, start + some) for start in range(0, len(tables), some))
     costs = [(law_of_draw(drawn, np.array(tables[part])) * np.array(prices[part])).sum(axis=1) for part in parts]
     return np.concatenate(costs)
+
+
+def together(drawn: Jointly, tables: Sequence[NDArray[np.int64]]) -> Array:
+    """What quantiles drawn together cost on average at each of some tables (t,), once they are put in order.
+
+    Given the level up to which scores go, each is uniform among the answers with such a score. What the order brings is
+    simulated: nothing where no two cross.
+    """
+    random, found, parts = np.random.default_rng(SEED), np.zeros(len(tables)), drawn.block.singly
+    prices = [all_costs(part, tables) for part in parts]
+    for number, counts in enumerate(tables):
+        aims = zip(drawn.targets, drawn.weights, strict=True)
+        steps = [weight * steps_of_target(target, counts) for target, weight in aims]
+        orders = [np.argsort(one, kind="stable") for one in steps]
+        ranked = [one[order] for one, order in zip(steps, orders, strict=True)]
+        levels = np.unique(np.concatenate(ranked))
+        levels = levels[levels >= max(one[0] for one in ranked)]
+        within = np.array([np.searchsorted(one, levels, side="right") for one in ranked])
+        chances = np.exp(-float(_log(drawn.base)) * (levels - levels[0]))
+        many = np.exp(np.log(within).sum(axis=0) - np.log(within[:, -1]).sum())
+        shares = (chances - np.append(chances[1:], 0.0)) * many
+        shares /= shares.sum()
+        costs = [prices[j][number] for j in range(len(parts))]
+        each = list(zip(costs, orders, within, strict=True))
+        mean = sum(float(shares @ (np.cumsum(cost[order])[upto - 1] / upto)) for cost, order, upto in each)
+        at = random.choice(len(levels), size=ORDERED, p=shares)
+        places = np.array([order[(random.random(ORDERED) * upto[at]).astype(int)] for _, order, upto in each])
+        ordered = np.sort(places, axis=0)
+        saved = sum(float((cost[a] - cost[b]).mean()) for cost, a, b in zip(costs, places, ordered, strict=True))
+        found[number] = mean - saved
+    return found
+
+
+def peeled(drawn: Peeled, tables: Sequence[NDArray[np.int64]]) -> Array:
+    """How many records values drawn one after another have less than the most frequent, at each of some tables (t,).
+
+    Each draw counts by its mean, given those before it, which are simulated.
+    """
+    random, counts = np.random.default_rng(SEED), np.array(tables, dtype=np.float64)
+    many, rows = drawn.block.score.values, np.arange(len(tables))
+    found: Array = np.sort(counts, axis=1)[:, -many:].sum(axis=1)
+    left = counts.copy()
+    for _ in range(many):
+        steps = left.max(axis=1, keepdims=True) - left
+        law = LAWS[drawn.draw](np.exp(-float(_log(drawn.base)) * steps))
+        found -= (law * np.where(law > 0, counts, 0.0)).sum(axis=1)
+        below = np.cumsum(law, axis=1) < random.random((len(tables), 1))
+        left[rows, np.minimum(below.sum(axis=1), counts.shape[1] - 1)] = -np.inf
+    return found
 
 
 def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
@@ -432,12 +515,18 @@ def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
     target = drawn.target
     if target is None:
         return np.asarray(counts.max(axis=-1, keepdims=True) - counts, dtype=np.float64)
+    found = steps_of_target(target, counts)
+    return found + np.asarray(drawn.handicap, dtype=np.float64) if drawn.handicap else found
+
+
+def steps_of_target(target: Target, counts: NDArray[np.int64]) -> Array:
+    """The scores of tables (.., k) by ranks, in steps, as `behind`."""
     unit, below = target.share.denominator, np.cumsum(counts, axis=-1) - counts
     sizes, place = np.unique(counts.sum(axis=-1, keepdims=True), return_inverse=True)
     aims = np.array([float(target.aim(int(size)) * unit) for size in sizes])
     aim = aims[place.reshape((*counts.shape[:-1], 1))]
     found: Array = np.maximum(np.maximum(below * unit - aim, aim - (below + counts) * unit), 0.0)
-    return found + np.asarray(drawn.handicap, dtype=np.float64) if drawn.handicap else found
+    return found
 
 
 def law_of_draw(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
@@ -495,6 +584,8 @@ def _far(system: System) -> dict[str, Any]:
 def _thresholds(block: Selected) -> dict[str, Any] | None:
     """Of a mean by the law, where the value sought is at a share of the records."""
     try:
+        if block.several:
+            return {"each": [thresholds(one.sought()) for one in block.singly]}
         return thresholds(block.sought())
     except Refused:
         return None
@@ -545,7 +636,7 @@ def thresholds(sought: Sought) -> dict[str, Any]:
 # --- the plan -------------------------------------------------------------------------------------
 
 
-def stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
+def stated(system: System, drawn: Executed) -> dict[str, Any]:
     """The mechanism as it stands in the plan, with what it guarantees."""
     guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
     reached = [(one, one.weight * drawn.off) for one in system.block.accuracy if isinstance(drawn, Drawn)]
@@ -568,7 +659,7 @@ def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:
             yield price(asked, after.loss / best.loss - 1)
 
 
-def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int) -> dict[str, Any]:
+def _promised(model: Model, drawn: Executed, line: Obligation, index: int) -> dict[str, Any]:
     """The pure epsilon of what is drawn, rounded up, from which the line follows."""
     epsilon = epsilon_of_unit(drawn, line.units[0])
     asked = line.measure.figures({})

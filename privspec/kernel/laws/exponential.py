@@ -113,7 +113,10 @@ def epsilon_up(ratio: Fraction) -> Fraction:
 
 @frozen
 class BoundedRange(Factor):
-    """A law of an epsilon, any two log ratios of which are at most a `spread` apart."""
+    """A law of an epsilon, any two log ratios of which are at most a `spread` apart; or draws one after another.
+
+    The squares of the spreads of such draws add up to that of `spread`: as much is let through in Rényi divergence.
+    """
 
     most: Fraction
     spread: Fraction
@@ -160,10 +163,11 @@ class ByScores(Choice):
     def ratio(self, change: Records) -> Fraction:
         """At least the largest ratio of two chances of an answer.
 
+        No count moves by more than the records that change in one answer, and it is by counts that answers differ.
         A record is of one group; one that is replaced comes to a group, and leaves another, or stays in its own.
         """
         if not self.grouped:
-            return self._ratio(change.adding, change.count)
+            return self._ratio(change.adding, change.each if self.target is None else change.count)
         one = self._ratio(True, 1)
         return Fraction((one if change.adding else max(one * one, self._ratio(False, 1))) ** change.count)
 
@@ -184,4 +188,5 @@ class ByScores(Choice):
         spread = steps_of(self.records, self.target, change.adding).spread
         if self.grouped and not change.adding:
             spread = max(spread, 2 * steps_of(self.records, self.target, True).spread)
-        return epsilon_up(self.base ** (spread * change.count))
+        of_counts = self.target is None and not self.grouped
+        return epsilon_up(self.base ** (spread * (change.each if of_counts else change.count)))
