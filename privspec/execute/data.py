@@ -68,12 +68,12 @@ def ids_of(written: Sequence[str | None]) -> tuple[Counts, pl.Series]:
     """Whose each row is (n,), as the place of its id among all ids in the one form, in order; empty for nobody's."""
     import polars as pl
 
-    texts = id_texts(pl.Series("id", written, dtype=pl.String)).fill_null("")
-    order = texts.arg_sort()
-    ordered = texts.gather(order)
-    places = np.empty(len(texts), dtype=np.int64)
-    places[order.to_numpy()] = ordered.rle_id().to_numpy()
-    return places, ordered.unique(maintain_order=True)
+    rows = pl.DataFrame({"written": pl.Series(written, dtype=pl.String).fill_null("")})
+    forms = rows.unique().with_columns(id=pl.col("written").map_batches(id_texts, return_dtype=pl.String).fill_null(""))
+    ids = forms["id"].unique().sort()
+    placed = forms.join(pl.DataFrame({"id": ids}).with_row_index("place"), on="id")
+    found = rows.join(placed, on="written", how="left", maintain_order="left")["place"]
+    return found.cast(pl.Int64).to_numpy(), ids
 
 
 def cut(
@@ -91,7 +91,7 @@ def cut(
     """
     (owner, ids), randomness = people, circumstances.randomness
     # in whichever order an engine has the rows, a seed draws the same
-    order = np.lexsort((cells, owner))
+    order = np.argsort(owner * (cells.max(initial=0) + 1) + cells)
     whose, left = owner[order], np.where((ids == "").to_numpy()[owner], 0, records)[order]
     if kept.per_cell is not None:
         begins = np.diff(whose, prepend=-1).astype(bool) | np.diff(cells[order], prepend=-1).astype(bool)
@@ -115,20 +115,22 @@ def _at_most(most: int, owner: Counts, found: Counts, randomness: Randomness) ->
 
 
 def _fewest(most: int, owner: Counts, counts: Counts, randomness: Randomness) -> tuple[Counts, NDArray[np.bool_]]:
-    """How many of the records of each row (n,) have one of the `most` least words of their owner's.
+    """How many of the records of each row (n,) have one of the `most` least numbers of their owner's.
 
-    Every record has a word of 64 random bits. And which rows are drawn again, as there the words leave open which
-    records these are: in all other cases any choice of so many records is as likely as any other.
+    Every record has a random number behind that of its owner in one word. And which rows are drawn again, as there the
+    numbers leave open which records these are: in all other cases any so many records are as likely as any others.
     """
     whose = np.repeat(np.arange(len(owner)), counts)
-    words = randomness.words(len(whose))
-    order = np.lexsort((words, owner[whose]))
-    whose, words, owners = whose[order], words[order], owner[whose][order]
-    _, starts, sizes = np.unique(owners, return_index=True, return_counts=True)
-    rank = np.arange(len(owners)) - np.repeat(starts, sizes)
+    bits = int(owner.max()).bit_length()
+    words = owner[whose].astype(np.uint64) << np.uint64(64 - bits) if bits else np.zeros(len(whose), dtype=np.uint64)
+    words |= randomness.words(len(whose)) >> np.uint64(bits)
+    order = np.argsort(words)
+    whose, words = whose[order], words[order]
+    owners = owner[whose]
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
     last = starts + most - 1
-    open_ = np.unique(owners[last[words[last] == words[last + 1]]])
-    again = np.isin(owner, open_)
+    again = np.isin(owner, owners[last[words[last] == words[last + 1]]])
     kept = np.bincount(whose[rank < most], minlength=len(owner))
     return np.where(again, counts, kept), again
 
