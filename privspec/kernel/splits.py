@@ -204,19 +204,29 @@ class ClosedCurve(Curve):
         if witnesses or not (of_votes or isinstance(bound, LawBound)) or self.kind != "epsilon":
             raise self.part.case.claims.wrong("say nothing of other shares")
         assert isinstance(bound, LowerBound)
-        self.bounds = [bound]
-        if isinstance(bound, LawBound) and bound.line not in self.part.shared:
-            # what a line of the part's own shows, one about the same outputs and neighbours shows at its epsilon
-            own, same = lines[bound.line], [lines[i] for i in self.part.shared]
-            alike = all((one.outputs, one.wrt, one.units) == (own.outputs, own.wrt, own.units) for one in same)
-            self.bounds += [replace(bound, line=i) for i in self.part.shared if alike]
+        self.falling, self.least, self.doubles = [bound], ZERO, 0.0
+        if isinstance(bound, LawBound):
+            # what one line shows, others of its measure about the same outputs and neighbours show at their amounts:
+            # those that the part shares fall with its share, and those of its own do not
+
+            def about(i: int) -> tuple[object, ...]:
+                return lines[i].outputs, lines[i].wrt, lines[i].units, lines[i].measure.of
+
+            alike = [i for i in range(len(lines)) if about(i) == about(bound.line)]
+            shared = [i for i in self.part.shared if i in alike]
+            self.falling = [replace(bound, line=i) for i in shared[:1]]
+            kept = [replace(bound, line=i).at(lines) for i in alike if i not in shared]
+            self.least = max([ZERO, *kept])
+            self.doubles = float(self.least)
 
     def at(self, share: Fraction) -> Fraction:
-        return max(bound.at(self.part.obligations(share)) for bound in self.bounds)
+        lines = self.part.obligations(share)
+        return max([self.least, *(bound.at(lines) for bound in self.falling)])
 
     def near(self, share: float) -> float:
-        if len(self.bounds) == 1 and isinstance(self.bounds[0], LawBound) and 1e-9 < share < 100:
-            return self.bounds[0].near(share)
+        law = self.falling[0] if self.falling else None
+        if isinstance(law, LawBound) and 1e-9 < share < 100:
+            return max(law.near(share), self.doubles)
         return super().near(share)
 
 

@@ -812,3 +812,28 @@ privacy:
         forged = copy.deepcopy(plan.document)
         forge(forged)
         assert not Plan(resign(forged)).verify().ok
+
+
+def test_a_part_with_a_line_of_its_own_costs_what_that_line_asks(tmp_path: Path) -> None:
+    """Whatever the others leave it of a line that is shared: a count at 0.2-DP beside one that takes the rest of 1."""
+    (tmp_path / "one.priv").write_text(ONE.format(amount="epsilon", measure="DP", value=1), "utf-8")
+    text = """components:
+  first = spec("one.priv", v = x, epsilon = 0.2)
+  second = spec("one.priv", v = x, epsilon = 5)
+variables: input x in [0, 1]
+loss: first.loss + second.loss
+privacy: (first.O, second.O) is 1-DP wrt x
+"""
+    plan = Problem(text, base=tmp_path).solve()
+    assert plan.loss.lower_bound == pytest.approx(staircase(0.2) + staircase(1), rel=1e-3)
+    assert plan.loss.lower_bound <= staircase(0.2) + staircase(0.8) <= plan.loss.value * (1 + 1e-9)
+    assert verify(plan.to_json()).ok
+    forged = json.loads(plan.to_json())
+    forged["loss"]["lower_bound"] = forged["loss"]["value"] * (1 + 1e-9)
+    assert not judge(JsonNode(resign(forged), "plan")).ok
+
+
+def staircase(epsilon: float) -> float:
+    """The variance of the best staircase for a number that moves by 1 (Geng & Viswanath 2014)."""
+    b = exp(-epsilon)
+    return float(((b * (1 + b) / 2) ** (2 / 3) + b) / (1 - b) ** 2)

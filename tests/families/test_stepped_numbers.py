@@ -7,11 +7,16 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from flint import fmpq_mat
 
 from privspec.kernel import judge
+from privspec.kernel.changes import Piece, Units
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.laws.law import NoisyView
+from privspec.kernel.laws.staircase import Staircase, Stepped
+from privspec.kernel.strategies.dense import Dense, Lattice
 from privspec.kernel.worth.shifts import ADDITIVE, EVERY, SCOPE, shown
 from tests.plans import mutate, solved_text
 
@@ -47,11 +52,19 @@ privacy:
 """
 
 
+COLUMN = """variables:
+  input people in table(district in {a, b, c}, pay in [0, 1])
+  output S
+loss: E[ ||S - sum(people.pay, by = {district})||^2 ]
+privacy: S is 5-DP wrt people, adding or removing one record
+"""
+
+
 def one(epsilon: int) -> dict[str, Any]:
     return dict(solved_text(ONE.format(epsilon=epsilon))["loss"])
 
 
-@pytest.mark.parametrize(("text", "times"), [(GROUPS, 2), (TOTALS, 1 + 2 + 3 + 4), (WIDTHS, 3 + 100)])
+@pytest.mark.parametrize(("text", "times"), [(GROUPS, 2), (TOTALS, 1 + 2 + 3 + 4), (WIDTHS, 3 + 100), (COLUMN, 3)])
 def test_each_number_has_the_law_of_one(text: str, times: int) -> None:
     """Sums by group, entries under totals, numbers of two widths: at epsilon 5 Laplace noise has .08 for each."""
     plan, alone = solved_text(text), one(5)
@@ -100,6 +113,33 @@ def test_laws_of_single_numbers_are_refused_where_a_unit_moves_two() -> None:
     plan = solved_text(GROUPS)
     forged = mutate(plan, ("problem", "blocks", 0, "differences", 0, 0, "count"), 2)
     assert "answers that move together" in str(judge(json.dumps(forged)).failed)
+
+
+@pytest.mark.parametrize(
+    ("rows", "apart"),
+    [
+        ([[0, 1, 0, 0], [0, 0, 0, 1]], True),
+        ([[0, 1, 0, 1], [0, 0, 0, 1]], False),
+        ([[1, 0, 0, 0], [0, 1, 0, 0]], False),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_record_is_of_one_cell_or_of_the_two_between_which_its_number_lies(
+    rows: list[list[int]], apart: bool, count: int
+) -> None:
+    """Cells 0 and 1 are the ends of a number, and so are 2 and 3: only of different pairs does a record move one."""
+    strategy, grid = Dense(fmpq_mat(rows)), Fraction(1, 8)
+    lattice = Lattice(grid, ((Fraction(1, 64),),) * 4, {0: 0, 1: 0, 2: 2, 3: 2})
+    view = NoisyView(strategy, (0, 1), strategy, lattice)
+    law = Staircase((Stepped(Fraction(1), 9, 1, Fraction(9, 25), 0, (1,)),))
+    change = Units((((Piece(range(4), "cell", Fraction(1)),), count),), count)
+    if apart and count == 1:
+        alone = Units((((Piece((0, 1), "cell", Fraction(1)),), 1),), 1)
+        single = NoisyView(strategy, (0,), strategy.chosen([0]), lattice)
+        assert law.let_through(view, change, None) == law.let_through(single, alone, None)
+    else:
+        with pytest.raises(Refused, match="move together"):
+            law.let_through(view, change, None)
 
 
 def bound_of(text: str) -> tuple[float, str]:

@@ -36,6 +36,7 @@ from privspec.families.gaussian.release import (
     rounded_strategy,
 )
 from privspec.families.gaussian.sizes import size_of
+from privspec.kernel.changes import COUNTED
 from privspec.kernel.core.linear import Linear
 from privspec.kernel.core.linear_privacy import shared_among
 from privspec.kernel.core.numbers import exp_up
@@ -178,6 +179,8 @@ def _of_numbers(problem: Problem, place: Place, epsilon: Fraction, delta: Fracti
     spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
     shared = shared_among(problem.block, spread)
     changes = [units_of(view.exact, problem.block.places) for view in system.views]
+    if several and delta and any(piece.shape in COUNTED for one in changes for unit, _ in one.units for piece in unit):
+        return None  # noise of pure epsilon is nearly as good for counts, and promises more
 
     def furthest(answers: Dense, row: int, step: int) -> Fraction:
         answer = answers.chosen([row])

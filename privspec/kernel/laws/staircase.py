@@ -13,13 +13,13 @@ from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import Piece, Units
 from privspec.kernel.core.numbers import BITS, ZERO, exp_down
 from privspec.kernel.core.reading import Positive, Refused, Size, Wholes, frozen
 from privspec.kernel.core.records import dataclass
 from privspec.kernel.laws.law import WORDS_OF, Law, NoisyView
 from privspec.kernel.losses import Loss, Response
-from privspec.kernel.strategies.dense import Scaling, largest, unit_costs
+from privspec.kernel.strategies.dense import Scaling, Shared, largest, unit_costs
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
@@ -161,7 +161,8 @@ class Staircase(Law):
         return [law.size * grid for law in self.of(answers)]
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        steps, moved, laws = view.rounding(), change.grouped(), self.of(view.strategy.matrix.nrows())
+        steps, laws = view.rounding(), self.of(view.strategy.matrix.nrows())
+        moved = by_cells(change.grouped(), view.lattice.shared)
         unmoved, most = {*range(len(moved.units))}, ZERO
         for row, step in zip(view.rows, steps, strict=True):
             answer = view.strategy.chosen([row])
@@ -175,6 +176,21 @@ class Staircase(Law):
         if len(unmoved) == len(moved.units):
             return Loss()
         return Loss(factors=(Response(self.laws[0].epsilon),), delta=most)
+
+
+def by_cells(change: Units, shared: Shared) -> Units:
+    """The same, where a record that comes or goes is a unit of its own in each cell, or in those it stands in at once.
+
+    At least all that changes: where several change at once, any of these may.
+    """
+    units = list[tuple[tuple[Piece, ...], int]]()
+    for unit, copies in change.units:
+        (piece, *more) = unit
+        together = dict[int, list[int]]()
+        for i in piece.at if piece.shape == "cell" and piece.amount == 1 and not more else ():
+            together.setdefault(shared.get(i, i), []).append(i)
+        units += [((replace(piece, at=tuple(own)),), copies) for own in together.values()] or [(unit, copies)]
+    return replace(change, units=tuple(units))
 
 
 LAWS = (Staircase,)

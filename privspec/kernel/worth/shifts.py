@@ -124,7 +124,7 @@ def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation]) -> st
     if not kinds <= set(SAME_EPSILON):
         return None
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
-    every = not people and not means.shared and all(_of_any_size(block, one) for one in asked)
+    every = not people and all(_of_any_size(block, one) for one in asked)
     classes = ALONE if means.alone else EVERY if every else ADDITIVE
     return classes if kinds == {PURE} else OF_PURE[classes]
 
