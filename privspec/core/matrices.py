@@ -185,8 +185,8 @@ def multiply(matrix: DyadicMatrix, vector: ExactVector) -> ExactVector:
         raise ValueError(f"a matrix with {columns} columns times a vector of {len(vector)}")
     width = (62 - max(columns, 2).bit_length()) // 2
     total: Integers = np.zeros((rows, *vector.numerators.shape[1:]), dtype=object)
-    right = list(_limbs_of_integers(vector.numerators, width))
-    for left_shift, left in _limbs_of_matrix(matrix.integers, width):
+    right = list(_limbs(vector.numerators, width))
+    for left_shift, left in _limbs(matrix.integers, width):
         for right_shift, part in right:
             total = total + ((left @ part).astype(object) << (left_shift + right_shift))
     if matrix.exponent >= 0:
@@ -194,18 +194,9 @@ def multiply(matrix: DyadicMatrix, vector: ExactVector) -> ExactVector:
     return ExactVector(total << -matrix.exponent, vector.denominator)
 
 
-def _limbs_of_matrix(values: NDArray[Any], width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
-    """(shift, limb): the matrix is the sum of limb << shift; the last limb has the sign."""
+def _limbs(values: NDArray[Any], width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
+    """(shift, limb): the numbers are the sum of limb << shift; the last limb has the sign."""
     bits = int(max(int(values.max(initial=0)), -int(values.min(initial=0)))).bit_length()
-    shift = 0
-    while bits - shift > width:
-        yield shift, ((values >> shift) & ((1 << width) - 1)).astype(np.int64)
-        shift += width
-    yield shift, (values >> shift).astype(np.int64)
-
-
-def _limbs_of_integers(values: Integers, width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
-    bits = max((abs(v).bit_length() for v in values.ravel()), default=0)
     shift = 0
     while bits - shift > width:
         yield shift, ((values >> shift) & ((1 << width) - 1)).astype(np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 
 from privspec.kernel.core.linear import InputLayout, Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
-from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, read_frame, rules_of
+from privspec.kernel.core.problem import HOMES, PLAN, Frame, PlanUnderCheck, read_frame, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
 from privspec.kernel.promises import are_chances
 from privspec.kernel.tables import least_of_any
@@ -24,6 +24,18 @@ class OpenChoice:
     name: str
     values: tuple[str, ...]
     line: int
+
+
+def _sums(problem: JsonNode, name: str) -> tuple[Frame, Linear, InputLayout | None]:
+    """A problem of sums, with one of its inputs.
+
+    Raises: Refused for another problem.
+    """
+    frame = read_frame(problem)
+    if frame.blocks[0].form(*HOMES) != Linear.FORM:
+        raise Refused("predicts what is lost of answers that are no sums")
+    block = read_linear(frame.blocks[0], frame, Linear)
+    return frame, block, next((one for one in block.held if one.name == name), None)
 
 
 @frozen
@@ -46,12 +58,8 @@ class Cut:
         weights m of cells, so that its expected square is E[C] (sum p m^2 - (sum p m)^2) + E[C^2] (sum p m)^2. A number
         between two ends lies at these by shares, with means p: its m^2 is at most the one here.
         """
-        frame = read_frame(problem)
-        if frame.blocks[0].form(*HOMES) != Linear.FORM:
-            raise Refused("predicts what is cut of answers that are no sums")
-        block = read_linear(frame.blocks[0], frame, Linear)
+        frame, block, held = _sums(problem, self.input)
         kept = next((one.kept for one in frame.data if one.name == self.input), None)
-        held = next((one for one in block.held if one.name == self.input), None)
         if kept is None or held is None or kept.per_cell is not None or block.errors.sizes or block.worst:
             raise Refused("has a loss by what is cut that is not that of squared sums, or cuts in single cells")
         if block.accuracy:
@@ -106,11 +114,7 @@ class Clipped:
         A record moves an error term of weight w by s e, e how far its number is moved: the expected square of the sum
         over n records is n (E[e^2] E[s^2] - (E[e] E[s])^2) + n^2 (E[e] E[s])^2.
         """
-        frame = read_frame(problem)
-        if frame.blocks[0].form(*HOMES) != Linear.FORM:
-            raise Refused("predicts what is clipped of answers that are no sums")
-        block = read_linear(frame.blocks[0], frame, Linear)
-        held = next((one for one in block.held if one.name == self.input), None)
+        frame, block, held = _sums(problem, self.input)
         if held is None or held.ball or block.errors.sizes or block.worst or block.accuracy or block.vectors:
             raise Refused("has a loss by what is clipped that is not that of squared sums")
         if any(one.kept for one in frame.data) or self.square < self.mean**2:

@@ -108,9 +108,6 @@ class Stream:
         return f"squared units of {self.released.name}"
 
 
-READERS = {"Size": lambda item: item.exact(0)}
-
-
 @frozen
 class Pattern:
     """What one unit changes: up to `times` numbers, `apart` or, unless `exactly`, more."""

@@ -41,7 +41,7 @@ class Executed(Mechanism):
     block: Task
     inputs: object
     outputs: object
-    probabilities: tuple[Row, ...]
+    probabilities: tuple[tuple[Size, ...], ...]
     scalars: dict[str, Fraction]
     laws: dict[str, dict[str, Size]]
     rounds: SharedBudget | None = None
@@ -87,10 +87,6 @@ def common_law(
         if sum(law) != whole:
             raise Refused(f"has probabilities of a row, {number}, that does not sum to one")
     return laws, whole
-
-
-READERS = {"Row": lambda item: tuple(one.exact(0) for one in item.items())}
-Row = tuple[Fraction, ...]
 
 
 def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:

@@ -245,21 +245,18 @@ def colon(case: Failure) -> Diagnostic | None:
         return case.error("PS0116", message, "a slice", "write x[1..2] for the first two entries")
     if case.rule in {"requirement", "fairness"}:
         return case.error("PS0116", "a requirement is a sentence without a colon", "not a header", "leave the : out")
-    if case.rule in {"variable", "party"} and case.seen:
+    message = "a colon ends the header of a section and stands nowhere else"
+    if case.rule in {"variable", "party", "parameter"} and case.seen:
         before = case.source.slice(Span(case.span.start, case.token.start)).strip()
         after = case.source.text[case.token.end : case.span.end].strip()
+        if case.rule == "parameter":
+            return case.error("PS0116", message, "= was expected here", f"write {before} = {after}"[:200])
         if before and after and len(after) < 200:
-            message = "a colon ends the header of a section and stands nowhere else"
             sign = "=" if after.startswith(("csv(", "npy(")) else "in"
             return case.error("PS0116", message, f"{sign} was expected here", f"write {before} {sign} {after}")
-    if case.rule == "parameter" and case.seen:
-        before = case.source.slice(Span(case.span.start, case.token.start)).strip()
-        after = case.source.text[case.token.end : case.span.end].strip()
-        message = "a colon ends the header of a section and stands nowhere else"
-        return case.error("PS0116", message, "= was expected here", f"write {before} = {after}"[:200])
     gives = case.rule in {"parameter", "component", "background"}
     advice = "write name = value to give a value" if gives else "write name in domain"
-    return case.error("PS0116", "a colon ends the header of a section and stands nowhere else", "not a header", advice)
+    return case.error("PS0116", message, "not a header", advice)
 
 
 def closing_bracket(case: Failure) -> Diagnostic | None:

@@ -389,59 +389,10 @@ class ReplacingOneOf(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
-class ByNeighbour(NeighbourRelation):
-    """One unit takes a value that lies next to its own in a graph (Blowfish, He, Machanavajjhala & Ding 2014).
-
-    `inner`: the unit; `edges`: pairs of its values by their numbers, either of which may become the other; `written`:
-    as in "one entry by a neighbour in bands".
-    """
+class Narrowed(NeighbourRelation):
+    """Some of what a unit, `inner`, may do."""
 
     inner: NeighbourRelation = field(default_factory=ReplacingEverything)
-    edges: tuple[tuple[int, int], ...] = ()
-    written: str = ""
-
-    @property
-    def unit_name(self) -> str:
-        return self.inner.unit_name
-
-    def describe(self) -> str:
-        return f"replacing {self.written}"
-
-    def length(self, block: InputBlock) -> int:
-        return self.inner.length(block)
-
-
-@dataclass(frozen=True, slots=True)
-class Spaced(NeighbourRelation):
-    """Up to `group` entries or records of one person change, at least or `exactly` so many places `apart`."""
-
-    inner: NeighbourRelation = field(default_factory=ReplacingEntry)
-    apart: int = 1
-    exactly: bool = False
-
-    @property
-    def unit_name(self) -> str:
-        return self.inner.unit_name
-
-    def describe(self) -> str:
-        return f"{self.inner.describe()}, {'exactly' if self.exactly else 'at least'} {self.apart} apart"
-
-    def length(self, block: InputBlock) -> int:
-        return self.inner.length(block)
-
-
-@dataclass(frozen=True, slots=True)
-class Asserted(NeighbourRelation):
-    """One unit of an input of which a function alone is read, which moves by at most so much, as the author says.
-
-    `inner`: the unit; `norm`: "l1", "l2" or "linf", that of the function's values.
-    """
-
-    inner: NeighbourRelation = field(default_factory=ReplacingEverything)
-    function: str = ""
-    norm: str = "l2"
-    amount: Fraction = Fraction(0)
-    line: int = 0
 
     @property
     def unit_name(self) -> str:
@@ -449,6 +400,49 @@ class Asserted(NeighbourRelation):
 
     def describe(self) -> str:
         return self.inner.describe()
+
+    def length(self, block: InputBlock) -> int:
+        return self.inner.length(block)
+
+
+@dataclass(frozen=True, slots=True)
+class ByNeighbour(Narrowed):
+    """One unit takes a value that lies next to its own in a graph (Blowfish, He, Machanavajjhala & Ding 2014).
+
+    `inner`: the unit; `edges`: pairs of its values by their numbers, either of which may become the other; `written`:
+    as in "one entry by a neighbour in bands".
+    """
+
+    edges: tuple[tuple[int, int], ...] = ()
+    written: str = ""
+
+    def describe(self) -> str:
+        return f"replacing {self.written}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spaced(Narrowed):
+    """Up to `group` entries or records of one person change, at least or `exactly` so many places `apart`."""
+
+    inner: NeighbourRelation = field(default_factory=ReplacingEntry)
+    apart: int = 1
+    exactly: bool = False
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, {'exactly' if self.exactly else 'at least'} {self.apart} apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted(Narrowed):
+    """One unit of an input of which a function alone is read, which moves by at most so much, as the author says.
+
+    `inner`: the unit; `norm`: "l1", "l2" or "linf", that of the function's values.
+    """
+
+    function: str = ""
+    norm: str = "l2"
+    amount: Fraction = Fraction(0)
+    line: int = 0
 
     def length(self, block: InputBlock) -> int:
         return block.size

@@ -156,12 +156,20 @@ def accepted(base: Fraction, scores: Sequence[Fraction]) -> tuple[int, ...]:
 
     Raises: ValueError where a difference of scores is no whole number: the power would not be rational.
     """
+    gaps, (up, down) = gaps_of(scores), base.as_integer_ratio()
+    return tuple(up ** (max(gaps) - gap) * down**gap for gap in gaps)
+
+
+def gaps_of(scores: Sequence[Fraction]) -> list[int]:
+    """How many points each alternative lacks to the most.
+
+    Raises: ValueError if that is no whole number: its power of a rational base would be none.
+    """
     most = max(scores)
     gaps = [most - score for score in scores]
     if any(gap.denominator != 1 for gap in gaps):
         raise ValueError("powers are exact for whole numbers of points only")
-    up, down = base.as_integer_ratio()
-    return tuple(up ** int(max(gaps) - gap) * down ** int(gap) for gap in gaps)
+    return [int(gap) for gap in gaps]
 
 
 @dataclass(frozen=True, slots=True)

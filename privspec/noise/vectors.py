@@ -90,10 +90,15 @@ class RealVectors(ABC):
 
     def _radii(self, first: int, last: int) -> tuple[Array, Array]:
         """The sums (rows, 1) of the exponential numbers of some vectors, and bounds of their errors."""
-        here = slice(first * self._degrees, last * self._degrees)
-        sizes, errors = (x.reshape(-1, self._degrees) for x in self._exponential.enclosed(here, signed=False))
+        sizes, errors = self._rows(self._exponential, first, last, signed=False)
         radii = sizes.sum(axis=1, keepdims=True)
         return radii, errors.sum(axis=1, keepdims=True) * SLACK + self._degrees * UNIT * radii
+
+    def _rows(self, numbers: DrawnNumbers, first: int, last: int, *, signed: bool = True) -> tuple[Array, Array]:
+        """The numbers of some vectors, a row each, and bounds of their errors."""
+        each = len(numbers) // self.count
+        found, errors = numbers.enclosed(slice(first * each, last * each), signed=signed)
+        return found.reshape(-1, each), errors.reshape(-1, each)
 
     def _of_row(self, numbers: DrawnNumbers, row: int, bits: int, *, signed: bool) -> tuple[Integers, Integers]:
         each = len(numbers) // self.count
@@ -108,8 +113,7 @@ class EuclideanVectors(RealVectors):
         super().__init__(count, size, scale, randomness)
 
     def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
-        here = slice(first * self.size, last * self.size)
-        normal, error = (x.reshape(-1, self.size) for x in self._direction.enclosed(here, signed=True))
+        normal, error = self._rows(self._direction, first, last)
         radius, off = self._radii(first, last)
         length = np.sqrt(np.square(normal).sum(axis=1, keepdims=True))
         # relative: of the radius; of the length, by the triangle inequality and the roundings of squares, sum and root
@@ -137,9 +141,7 @@ class ManhattanVectors(RealVectors):
     """Independent Laplace numbers: exponential numbers with fair signs."""
 
     def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
-        here = slice(first * self.size, last * self.size)
-        size, error = self._exponential.enclosed(here, signed=True)
-        return size.reshape(-1, self.size), error.reshape(-1, self.size)
+        return self._rows(self._exponential, first, last)
 
     def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
         return self._of_row(self._exponential, row, bits, signed=True)
@@ -157,8 +159,7 @@ class CubeVectors(RealVectors):
         return self.size + 1
 
     def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
-        here = slice(first * self.size, last * self.size)
-        place, error = (x.reshape(-1, self.size) for x in self._places.enclosed(here, signed=True))
+        place, error = self._rows(self._places, first, last)
         radius, off = self._radii(first, last)
         value = radius * place
         return value, (np.abs(place) * off + error * (radius + off) + UNIT * np.abs(value)) * SLACK
@@ -189,8 +190,7 @@ class ProductVectors(RealVectors):
         return self.size + 1
 
     def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
-        here = slice(first * len(self._sums), last * len(self._sums))
-        number, error = (x.reshape(-1, len(self._sums)) for x in self._places.enclosed(here, signed=True))
+        number, error = self._rows(self._places, first, last)
         total, off = np.abs(number) @ self._sums, error @ self._sums * SLACK
         off = off + (len(self._sums) + 1) * UNIT * total
         number, error = number[:, : self.size], error[:, : self.size]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.columns import Column, Piece
+from privspec.core.columns import Cells, Column, Piece
 from privspec.core.matrices import ExactVector, integers
 from privspec.execute.data import Grid, count_tables, data_rules, located
 from privspec.execute.family import (
@@ -251,7 +251,7 @@ class TableSecret(DrawnSecret[TableMechanism, Counts]):
 class ResidualSecret(TableSecret):
     """Noise of one deviation for each set of columns."""
 
-    def deviations(self) -> Mapping[str, Column]:
+    def deviations(self) -> Mapping[str, Cells]:
         return self.told([sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
 
     def numbers(self, randomness: Randomness) -> Array:
@@ -319,15 +319,11 @@ class SeparateSecret(TableSecret):
             yield np.asarray(drawn[source].sum(axis=others))
 
 
-class StrategySecret(TableSecret):
-    """A strategy for each set of columns; tables are put together from estimates."""
+class StrategySecret(ResidualSecret):
+    """A strategy in place of one deviation for each set of columns; tables are put together from estimates."""
 
     def deviations(self) -> Mapping[str, Array]:
         return self.mechanism.split(six_digits(np.sqrt(variances(self.executed))))
-
-    def numbers(self, randomness: Randomness) -> Array:
-        """The released numbers: exact until the noisy answers are written as doubles."""
-        return self.on_grid(self._tables({own: self._noisy(own, randomness) for own in self.executed.block.subsets}))
 
     def _noisy(self, own: Subset, randomness: Randomness) -> Array:
         """Strategy answers with their noise, rounded to the grid, centred along the columns of the set."""

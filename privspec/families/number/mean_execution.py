@@ -10,21 +10,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.records import replace
 from privspec.execute.data import located
 from privspec.execute.drawing import Numbers, RowLaw, draw_each, read_places
-from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
+from privspec.execute.family import Drawn, RunContext
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
-from privspec.families.number.report_execution import Interval, Reports, read_points_of, within
+from privspec.families.number.report_execution import Interval, OfPlaces, PlacesSecret, read_points_of, within
 from privspec.kernel.core.problem import Data
 from privspec.kernel.means import Listed, MeanBlock, Means, Number
-from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.noise.samplers import Randomness
 
 RULE = (
     "each number by itself: one outside its domain moves to the nearest number of it (halfway, to the larger), and "
@@ -33,7 +32,7 @@ RULE = (
 Columns = NDArray[np.int64]
 
 
-class MeanMechanism(Reports[Means, list[Fraction]]):
+class MeanMechanism(OfPlaces[Means, list[Fraction]]):
     """Each party sends a report; what is released is computed from how many reports of each kind there are."""
 
     BLOCK = MeanBlock
@@ -55,10 +54,6 @@ class MeanMechanism(Reports[Means, list[Fraction]]):
         block: MeanBlock = self.executed.block
         first = block.held.values[0] if isinstance(block.held, Listed) else block.held.ends[0]
         return [first] * block.count
-
-    def alone(self) -> Self:
-        executed: Any = self.executed
-        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
 
     def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
         return np.array([str(place + 1) for place in own.reports(randomness).tolist()], dtype=object)
@@ -98,7 +93,7 @@ def _released(number: Number, value: Fraction, ends: tuple[Fraction, Fraction]) 
     return float(value) if number.root == 1 else float(within(value, *ends)) ** (1 / number.root)
 
 
-class MeanSecret(BlockSecret[MeanMechanism, list[Fraction]]):
+class MeanSecret(PlacesSecret[MeanMechanism, list[Fraction]]):
     """The number of each party."""
 
     RULE = RULE
@@ -133,11 +128,6 @@ class MeanSecret(BlockSecret[MeanMechanism, list[Fraction]]):
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The estimates of one release."""
         return np.array(self.mechanism.estimated(Counter(self.reports(randomness).tolist())))
-
-    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Exact all the same: many reports are drawn together."""
-        randomness = SimulationRandomness(asked.seed)
-        return np.array([self.numbers(randomness) for _ in range(asked.repetitions)])
 
     def draw(self, randomness: Randomness) -> Drawn:
         return self.mechanism.released(Counter(self.reports(randomness).tolist()))

@@ -31,7 +31,7 @@ from privspec.kernel.reports import CellBlock, Cells
 from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.values import show
-from privspec.noise.samplers import Randomness
+from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.vectors import VECTORS, approximate
 
 
@@ -113,6 +113,23 @@ class Reports(family.BlockMechanism[family.E, family.C]):
         found = family.messages_by_party(digest, messages, str(held.party), read, flaw)
         family.refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
         return self.combined([found[number] for number in range(held.count)])
+
+
+class OfPlaces(Reports[family.E, family.C]):
+    """Reports of places in a list, of which only counts matter."""
+
+    def alone(self) -> Self:
+        executed: Any = self.executed
+        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
+
+
+class PlacesSecret(BlockSecret[family.M, family.C]):
+    """The place of each party."""
+
+    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
+        """Exact all the same: many reports are drawn together."""
+        randomness = SimulationRandomness(asked.seed)
+        return np.array([self.numbers(randomness) for _ in range(asked.repetitions)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from privspec.core.records import replace
 from privspec.execute.data import Grid, count_cells, located
 from privspec.execute.drawing import Atom, Numbers, RowLaw, Words, read_places, symbol
-from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
+from privspec.execute.family import Drawn, RunContext
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, looked_up
-from privspec.families.number.report_execution import Reports
+from privspec.families.number.report_execution import OfPlaces, PlacesSecret
 from privspec.kernel.core.linear import Column, InputLayout
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import Data
 from privspec.kernel.reports import Frequencies, FrequencyBlock, Sets
 from privspec.model.values import show
-from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.noise.samplers import Randomness
 
 RULE = (
     "each value by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
@@ -172,7 +172,7 @@ def labels(block: FrequencyBlock) -> NDArray[Any]:
 # --- the mechanism -------------------------------------------------------------------------------------
 
 
-class HistogramMechanism(Reports[Frequencies, Places]):
+class HistogramMechanism(OfPlaces[Frequencies, Places]):
     """Each party sends a set of values; what is released is computed from all of them."""
 
     BLOCK = FrequencyBlock
@@ -192,10 +192,6 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     def nothing(self) -> Places:
         """Everybody has the first value."""
         return np.zeros(self.executed.block.count, dtype=np.int64)
-
-    def alone(self) -> Self:
-        executed: Any = self.executed
-        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
 
     def by_party(self, number: int) -> Self:
         executed: Any = self.executed
@@ -241,7 +237,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
         return released(found, np.asarray(values))
 
 
-class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
+class HistogramSecret(PlacesSecret[HistogramMechanism, Places]):
     """The place of the value of each party."""
 
     RULE = RULE
@@ -263,11 +259,6 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
         each = (supports(kind, self.content[of == number], randomness) for number, kind in enumerate(found.kinds))
         values: NDArray[np.float64] = np.sum([estimates(*pair) for pair in zip(found.kinds, each, strict=True)], axis=0)
         return values
-
-    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Exact all the same: many sets are drawn together."""
-        randomness = SimulationRandomness(asked.seed)
-        return np.array([self.numbers(randomness) for _ in range(asked.repetitions)])
 
     def draw(self, randomness: Randomness) -> Drawn:
         return released(self.mechanism.executed, self._estimated(randomness))

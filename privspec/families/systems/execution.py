@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
@@ -222,7 +222,6 @@ class PartySystem(family.Mechanism):
         family.refuse_unknown(data, tuple(dict.fromkeys(name for i, _ in self.parts for name in self.inputs[i])))
         models = _models(circumstances.model, len(self.inputs))
         return _OwnSecrets(
-            self,
             tuple(
                 part.read(
                     {name: data[name] for name in self.inputs[i] if name in data},
@@ -230,6 +229,7 @@ class PartySystem(family.Mechanism):
                 )
                 for i, part in self.parts
             ),
+            self,
         )
 
     def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
@@ -237,13 +237,19 @@ class PartySystem(family.Mechanism):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _OwnSecrets(family.Secret):
-    mechanism: PartySystem
+class _OfParts(family.Secret):
+    """The data of every part, read."""
+
     parts: tuple[family.Secret, ...]
 
     @property
     def rules(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OwnSecrets(_OfParts):
+    mechanism: PartySystem
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         found: dict[str, NDArray[Any]] = {self.mechanism.index: np.array([self.mechanism.party], dtype=object)}
@@ -258,16 +264,11 @@ def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Secrets(family.Secret):
-    """The data of every part, read; how often each is drawn and on what condition, and what each gives."""
+class _Secrets(_OfParts):
+    """How often each part is drawn and on what condition, and what each gives."""
 
-    parts: tuple[family.Secret, ...]
     runs: tuple[Runs, ...]
     names: tuple[tuple[str, ...], ...]
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         """Parts without a condition first; a part whose condition is not met is not drawn, and has no entry."""
@@ -290,16 +291,18 @@ class _Secrets(family.Secret):
         return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
 
     def longest(self) -> Mapping[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {}
-        for part, (times, *_) in zip(self.parts, self.runs, strict=True):
-            found |= {name: _stacked([values] * times) for name, values in part.longest().items()}
-        return found
+        return self._each(lambda part: part.longest())
 
     def deviations(self) -> Mapping[str, Cells]:
-        found: dict[str, Cells] = {}
-        for part, (times, *_) in zip(self.parts, self.runs, strict=True):
-            found |= {name: _stacked([values] * times) for name, values in part.deviations().items()}
-        return found
+        return self._each(lambda part: part.deviations())
+
+    def _each(self, known: Callable[[family.Secret], Mapping[str, Any]]) -> dict[str, Any]:
+        """What is known of the outputs of every part, for each time that it is drawn."""
+        return {
+            name: _stacked([values] * times)
+            for part, (times, *_) in zip(self.parts, self.runs, strict=True)
+            for name, values in known(part).items()
+        }
 
 
 def _beside(drawn: Sequence[family.Drawn]) -> family.Drawn:

@@ -115,7 +115,7 @@ def _(rule: rules.TurnedWinner, number: Fraction, scores: Sequence[Fraction]) ->
 @_sampler.register
 def _(rule: rules.Exponential, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Rejection from the uniform law: at least one alternative in m is kept for certain."""
-    coins = [Coin.of(number, gap) for gap in gaps_of(scores)]
+    coins = [Coin.of(number, gap) for gap in lotteries.gaps_of(scores)]
 
     def drawn(randomness: Randomness) -> int:
         while not coins[chosen := randomness.below(len(coins))].toss(randomness):
@@ -128,7 +128,7 @@ def _(rule: rules.Exponential, number: Fraction, scores: Sequence[Fraction]) -> 
 @_sampler.register
 def _(rule: rules.PermuteAndFlip, number: Fraction, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Visit in random order and take the first that its coin accepts; one with the most points is always accepted."""
-    coins = [Coin.of(number, gap) for gap in gaps_of(scores)]
+    coins = [Coin.of(number, gap) for gap in lotteries.gaps_of(scores)]
 
     def drawn(randomness: Randomness) -> int:
         waiting = list(range(len(coins)))
@@ -168,18 +168,6 @@ def weighted(weights: Sequence[Fraction]) -> Sampler:
     if not (total := cumulative[-1]):
         return lambda randomness: randomness.below(len(weights))
     return lambda randomness: bisect_right(cumulative, randomness.below(total))
-
-
-def gaps_of(scores: Sequence[Fraction]) -> list[int]:
-    """How many points each alternative lacks to the most.
-
-    Raises: ValueError if that is no whole number: its power of a rational base would be none.
-    """
-    most = max(scores)
-    gaps = [most - score for score in scores]
-    if any(gap.denominator != 1 for gap in gaps):
-        raise ValueError("powers are exact for whole numbers of points only")
-    return [int(gap) for gap in gaps]
 
 
 @dataclass(frozen=True, slots=True)
