@@ -286,10 +286,9 @@ class ChainRules(Rules):
         judge_worth(case, loss_of(chain, chain.scale), derived, among, "noise of this kind", words, lines)
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Chain, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Chain)
         (unit,) = view.units
         if unit.kind not in PLAIN or unit.adding or unit.count > 1 or not set(outputs) <= set(executed.outputs):
             return None

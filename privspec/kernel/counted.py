@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from flint import fmpq, fmpq_mat
@@ -38,9 +39,8 @@ def counted(case: PlanUnderCheck, executed: object, number: int, figures: dict[s
 # --- what is executed --------------------------------------------------------------------------------------------
 
 
-def _of_noise(case: PlanUnderCheck, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss | None:
+def _of_noise(case: PlanUnderCheck, executed: Release, number: int, figures: dict[str, Fraction]) -> PrivacyLoss | None:
     """Gaussian noise, and Laplace noise on one answer, where the noisy answers can be told from what is seen."""
-    assert isinstance(executed, Release)
     block, noise, rows = executed.problem, executed.noise, executed.strategy.nrows()
     shows = executed.reconstruction
     if rows > ROWS or not (noise.spherical or (isinstance(noise, Laplace) and rows == 1)):
@@ -83,9 +83,8 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     return Fraction(int(square.p), int(square.q))
 
 
-def _of_laws(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+def _of_laws(case: PlanUnderCheck, executed: Drawn | Voted, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
     """The laws of every two data that a line compares, of what its observers see, where few are looked at."""
-    assert isinstance(executed, Drawn | Voted)
     term, lines = promised(case)
     line, pairs = lines[number], list[Pair]()
     for one in line.questions if executed.rounds is None else ():
@@ -97,5 +96,5 @@ def _of_laws(case: PlanUnderCheck, executed: object, number: int, _: dict[str, F
     return PrivacyLoss(own=True, pairs=tuple(pairs)) if pairs else None
 
 
-LAWS = {"linear": _of_noise, "table": _of_laws, "votes": _of_laws}
+LAWS: dict[str, Callable[..., PrivacyLoss | None]] = {"linear": _of_noise, "table": _of_laws, "votes": _of_laws}
 """By the form of a part's block; of all other parts only what they spend is known."""

@@ -134,15 +134,13 @@ class LinearRules(LinearPrivacy, PriceableRules):
             raise Refused("bounds biases of answers that are right on average")
         return found
 
-    def free(self, executed: object) -> bool:
-        assert isinstance(executed, Release)
+    def free(self, executed: Release) -> bool:
         return not executed.problem.errors.weights
 
     def floor(self, executed: object) -> Fraction:
         return ZERO
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
-        assert isinstance(executed, Release)
+    def proofs(self, frame: Frame, executed: Release, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         if executed.shift is not None:
             raise items.wrong("are about answers that are right on average")
         made = list[LowerBound]()

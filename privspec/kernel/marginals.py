@@ -667,10 +667,9 @@ class MarginalRules(Rules):
         case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Executed, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Executed)
         try:
             change = seen_unit(case, view, executed.block)
             loss = derive(executed.term, frozenset(outputs), change).loss

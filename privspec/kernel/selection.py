@@ -810,25 +810,24 @@ class SelectionRules(PriceableRules):
         expression, _, kind = self._words(drawn.block)
         return drawn, loss, [expression, "units of the loss expression", kind]
 
-    def free(self, executed: object) -> bool:
-        assert isinstance(executed, Executed)
+    def free(self, executed: Executed) -> bool:
         return not executed.block.cost.weight
 
-    def floor(self, executed: object) -> Fraction:
+    def floor(self, executed: Executed) -> Fraction:
         return ZERO
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+    def proofs(
+        self, frame: Frame, executed: Executed, items: JsonNode
+    ) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """By one witness each."""
-        assert isinstance(executed, Executed)
         block, kept = executed.block, frame.data[0].kept
         made = [OfSelection(CLASSES[1:], block, kept, read_witness(block, item)) for item in items.items()]
         return made, CLASSES[1:]
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Executed, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Executed)
         (unit,) = view.units
         person = "person" if executed.kept else "record"
         if unit.kind not in (person, "everything") or unit.apart is not None or outputs != executed.outputs:

@@ -182,10 +182,9 @@ class SystemRules(Rules):
         return found
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Composite, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
-        assert isinstance(executed, Composite)
         witness.same(None)
         found = list[Spent]()
         parts = [(self.case_of(case, part, plan), part) for part, plan in executed.plans]

@@ -103,17 +103,14 @@ class Tables(PriceableRules):
     mechanisms = (Executed,)
     claims = ("bound",)
 
-    def free(self, executed: object) -> bool:
-        assert isinstance(executed, Executed)
+    def free(self, executed: Executed) -> bool:
         loss = executed.block.loss
         return loss.bare and not loss.constant and executed.block.estimates is None
 
-    def floor(self, executed: object) -> Fraction:
-        assert isinstance(executed, Executed)
+    def floor(self, executed: Executed) -> Fraction:
         return least_of_any(executed.block)
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
-        assert isinstance(executed, Executed)
+    def proofs(self, frame: Frame, executed: Executed, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         words = (among(executed.block),)
         return [TableBound(words, executed.block, one) for one in items.items()], words
 
@@ -162,13 +159,12 @@ class Tables(PriceableRules):
         return executed, worth, [task.expression, "units of the loss expression", kind]
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Executed, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """The largest logarithm of a ratio, rounded up; the largest total variation where a law has what another lacks.
 
         A unit that no line is about may move from any of its rows to any other.
         """
-        assert isinstance(executed, Executed)
         witness.same(None)
         if view.difference.absent:
             return None

@@ -247,17 +247,15 @@ class LinearPrivacy(Rules):
         return judge_privacy(case, read_release(case.frame, case.mechanism, LinearLayout))
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
-        assert isinstance(executed, Release)
         found = _of_view(case, executed, view, outputs, witness)
         return None if found is None else found.largest(executed.noise.exposed)
 
     def together(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """Lengths of several units at once add up in answers that several move, and squares in others."""
-        assert isinstance(executed, Release)
         found = [(one, _of_view(case, executed, one, outputs, witness)) for one in view.each()]
         alone = [None if own is None else own.largest(executed.noise.exposed) for _, own in found]
         if None in alone or not executed.noise.normal:

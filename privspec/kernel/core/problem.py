@@ -493,26 +493,26 @@ class Rules:
         return self.judge(case)
 
     def reach(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """What outputs, or all messages where nobody is trusted, let through of a unit; `witness` helps to bound it."""
         witness.same(None)
         return None
 
     def together(
-        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+        self, case: PlanUnderCheck, executed: Any, view: View, outputs: tuple[str, ...], witness: JsonNode
     ) -> Bound:
         """The same of all units of a view that move at once: at most what one after the other lets through."""
         return in_turn([self.reach(case, executed, one, outputs, witness) for one in view.each()])
 
-    def exposed(self, case: PlanUnderCheck, executed: object, view: View, witness: JsonNode) -> tuple[Bound, list[str]]:
+    def exposed(self, case: PlanUnderCheck, executed: Any, view: View, witness: JsonNode) -> tuple[Bound, list[str]]:
         """The bound on all that is seen, and the outputs that no line names and that are not protected."""
         whole, *single = witness.items(1 + len(view.unnamed))
         each = zip(view.unnamed, single, strict=True)
         bare = [name for name, own in each if hides_nothing(self.together(case, executed, view, (name,), own))]
         return self.together(case, executed, view, view.outputs, whole), bare
 
-    def judge_exposures(self, case: PlanUnderCheck, executed: object) -> None:
+    def judge_exposures(self, case: PlanUnderCheck, executed: Any) -> None:
         """One entry for each view, in order, with a bound at or above the one derived."""
         views = case.frame.views
         entries = case.exposures.items(len(views)) if views or not case.exposures.absent else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
 from privspec.kernel.core.numbers import ZERO, digits_down
 from privspec.kernel.core.problem import Frame, Obligation, PlanUnderCheck, Rules
@@ -46,15 +47,15 @@ class PriceableRules(Rules):
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         raise NotImplementedError
 
-    def free(self, executed: object) -> bool:
+    def free(self, executed: Any) -> bool:
         """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
         raise NotImplementedError
 
-    def floor(self, executed: object) -> Fraction:
+    def floor(self, executed: Any) -> Fraction:
         """At most the loss of the block, whatever its lines are."""
         raise NotImplementedError
 
-    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: Any, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """What each of some proofs shows, and the words for the mechanisms that they are about."""
         raise NotImplementedError
 
