@@ -178,6 +178,7 @@ class SystemRules(Rules):
         for part, plan in executed.plans:
             own = self.case_of(case, part, plan)
             rules = rules_of(own.block.form(*PARTS))
+            own.part = not worth
             found.append((own, rules.judge(own) if worth else rules.privacy(own), part))
         return found
 
@@ -435,8 +436,9 @@ def _of_part(guarantee: Guarantee, own: PlanUnderCheck, part: PartOfSystem, part
         raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line} that is about the same units")
     share = one.measure.figures({}) if not one.measure.each else {}
     epsilon = share.get("epsilon") if "delta" in share else None
-    questions = lines[line].questions
-    return [replace(one, hint=replace(one.hint, epsilon=epsilon)) for one in questions]
+    if not lines[line].fits:
+        raise Refused(f"{', '.join(sorted(given))} has a share of line {asked.line} that it does not keep")
+    return [replace(one, hint=replace(one.hint, epsilon=epsilon)) for one in lines[line].questions]
 
 
 def composed_proves(measure: Measure | None, asked: dict[str, Fraction], shares: list[Spent]) -> bool:

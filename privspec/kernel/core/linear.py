@@ -331,10 +331,9 @@ class LinearLayout:
 
     def moved(self, item: JsonNode, frame: Frame, line: Obligation | View) -> tuple[Difference, ...]:
         """What one unit can change in some inputs, where no line says so."""
-        found = typed("tuple[Difference, ...]", item, __name__)
-        assert isinstance(found, tuple)
+        found: Any = typed("tuple[Difference, ...]", item, __name__)
         self.check(item, found, frame, line)
-        return found
+        return tuple(found)
 
     def check(self, item: JsonNode, some: tuple[Difference, ...], frame: Frame, line: Obligation | View) -> None:
         """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""

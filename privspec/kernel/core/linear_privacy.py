@@ -10,6 +10,7 @@ from flint import fmpq_mat
 from privspec.kernel.changes import COUNTED, Units
 from privspec.kernel.core.linear import (
     Difference,
+    ExchangeableUnits,
     InputLayout,
     LinearLayout,
     Matrix,
@@ -149,15 +150,17 @@ def questions_of(release: Release, guarantee: Guarantee, witness: Witness) -> li
     for difference, hint in zip(differences, witness.hints(len(differences)), strict=True):
         change = change_of(release, difference)
         if measure.each:
-            place = release.problem.places[difference.parts[0].start]
-            found += _by_measure(guarantee, units_by_measure(change, place, list(map(_kind, measure.each))), hint)
+            found += _by_measure(guarantee, change, release.problem.places[difference.parts[0].start], hint)
         else:
             found.append(Question(change, guarantee.asked, guarantee.achieved, hint))
     return found
 
 
-def _by_measure(guarantee: Guarantee, units: dict[str, Units], hint: Hint) -> list[Question]:
+def _by_measure(
+    guarantee: Guarantee, change: Units, place: tuple[int, ExchangeableUnits], hint: Hint
+) -> list[Question]:
     """Of parties with figures of their own, what those with each of them are asked; the plan states the largest."""
+    units = units_by_measure(change, place, list(map(_kind, guarantee.obligation.measure.each)))
     amounts = {_kind(one): one.figures({}) for one in guarantee.obligation.measure.each}
     return [Question(own, amounts[kind], guarantee.achieved, Hint(hint.inverse)) for kind, own in units.items()]
 
@@ -181,6 +184,8 @@ def judge_privacy(case: PlanUnderCheck, release: Release) -> Release:
         known = len(term.used(seen)) if isinstance(term, Noise) else answers
         text = case.frame.trust.shown(seen=known, answers=answers, mixed="" if witness.inverse is None else ", mixed")
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {text}", guarantee.number)
+        if case.part:
+            continue
         found = verdict(term, lines[-1])
         words = _by_party(guarantee, found) if asked.measure.each else _of_all(guarantee, found)
         case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {words}", guarantee.number)

@@ -361,6 +361,8 @@ class PlanUnderCheck:
     exposures: JsonNode = NOTHING
     frame: Frame = field(init=False)
     found: list[Claim] = field(init=False, default_factory=list)
+    part: bool = field(init=False, default=False)
+    """Whether it is a part of a system whose lines are judged for all parts at once: of it only these are read."""
     promised: object = field(init=False, default=None)
     """What is executed, as a term, and the lines that it has to keep, once the rules of its block have read them."""
     bounded: object = field(init=False, default=None)
@@ -439,9 +441,10 @@ def in_turn(bounds: list[dict[str, Fraction] | None]) -> dict[str, Fraction] | N
     None where some step has no bound, or a delta beside a mu.
     """
     known = [one for one in bounds if one is not None]
-    if len(known) < len(bounds) or (any("mu" in one for one in known) and any(one.get("delta") for one in known)):
+    gaussian = any("mu" in one for one in known)
+    if len(known) < len(bounds) or (gaussian and any(one.get("delta") for one in known)):
         return None
-    if any("mu" in one for one in known):
+    if gaussian:
         return {"mu": sum((one["mu"] if "mu" in one else pure_mu_up(one["epsilon"]) for one in known), ZERO)}
     epsilon, delta = ZERO, ZERO
     for one in known:
@@ -567,6 +570,5 @@ def executed(frame: Frame, mechanism: JsonNode) -> Any:
 def rules_of(form: str) -> Rules:
     """The rules of a form."""
     home, name = HOMES[form]
-    found = getattr(__import__(f"privspec.kernel.{home}", fromlist=[name]), name)()
-    assert isinstance(found, Rules)
+    found: Rules = getattr(__import__(f"privspec.kernel.{home}", fromlist=[name]), name)()
     return found

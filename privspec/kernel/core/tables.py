@@ -84,11 +84,13 @@ def judge(
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
         line, reached, number = guarantee.obligation, guarantee.achieved, guarantee.number
-        seen, measure, within = set(line.seen), line.measure.of, _within(guarantee, asked)
+        seen, within = frozenset(line.seen), _within(guarantee, asked)
         fits = set(line.outputs) <= seen <= table.outputs and (seen == table.outputs or not local)
         case.says("view", fits, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
         questions = questions_of(guarantee, asked) if within else ()
-        lines.append(Line(line.line, frozenset(seen), measure, questions, fits))
+        lines.append(Line(line.line, seen, line.measure.of, questions, fits))
+        if case.part:
+            continue
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
         text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
         holds = verdict(table, lines[-1]).holds
