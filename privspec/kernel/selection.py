@@ -816,9 +816,7 @@ class SelectionRules(PriceableRules):
     def floor(self, executed: Executed) -> Fraction:
         return ZERO
 
-    def proofs(
-        self, frame: Frame, executed: Executed, items: JsonNode
-    ) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: Executed, items: JsonNode) -> tuple[Sequence[LowerBound], tuple[str, ...]]:
         """By one witness each."""
         block, kept = executed.block, frame.data[0].kept
         made = [OfSelection(CLASSES[1:], block, kept, read_witness(block, item)) for item in items.items()]
