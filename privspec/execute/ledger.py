@@ -144,6 +144,8 @@ class LedgerState:
     def _statement(self, account: Account) -> Iterator[str]:
         """An account, what it was changed by, event after event, and how much one more release may cost."""
         yield account.describe()
+        # a limit for the unit itself is the more exact word
+        meant = account.unit.to_json() if _has_own(self.events, account.unit) else None
         for event in self.events:
             when = f"  on {str(event.body['time'])[:16].replace('T', ' at ')} UTC"
             if event.body["kind"] == "debit" and account.unit in (spends := _spends(event)):
@@ -153,7 +155,7 @@ class LedgerState:
                 cost = budget.own_limit(spends[account.unit]).describe()
                 yield f"{when}: {name} (plan {str(event.body['plan_sha256'])[:12]}) cost {cost}"
             changed = event.body["kind"] == "limit" and event.body["why"] == "changed"
-            if changed and event.body["unit"] in (None, account.unit.to_json()):
+            if changed and account.limit is not None and event.body["unit"] == meant:
                 yield f"{when}: the limit was changed to {budget.limit_from_json(event.body['limit']).describe()}"
         if account.limit is not None and account.spends:
             with suppress(budget.MixedError):

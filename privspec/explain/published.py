@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from privspec.execute.release import MAJOR
 from privspec.execute.sources import load_json
 from privspec.explain.document import Block, Document, Paragraph, Section, Sentence, Table, table
 from privspec.explain.facts import Facts
-from privspec.explain.messages import known, phrase, say, sentences
+from privspec.explain.messages import phrase, say, sentences
 from privspec.explain.public import named_for_readers, public_page
 
 SHARE = 0.95
@@ -72,7 +73,7 @@ def release_page(facts: Facts, plan: Mapping[str, Any], release: Mapping[str, An
     named, called = named_for_readers(facts)
     heading = named.mechanism.label("accuracy")
     said = [section for section in public_page(facts).sections if section.heading == heading]
-    figures = [*_figures(mechanism_of(plan), release["outputs"], called)]
+    figures = [*_figures(mechanism_of(plan), release, called)]
     if notice := release.get("notice"):
         figures.insert(0, Paragraph((say("published.notice.whole", notice=str(notice)),), strong=True))
     return Document(
@@ -85,10 +86,11 @@ def release_page(facts: Facts, plan: Mapping[str, Any], release: Mapping[str, An
     )
 
 
-def _figures(mechanism: Mechanism, outputs: Mapping[str, Any], called: Mapping[str, str]) -> Iterator[Block]:
+def _figures(mechanism: Mechanism, release: Mapping[str, Any], called: Mapping[str, str]) -> Iterator[Block]:
     """Of each output a table, and then what its limits are."""
-    noise, told = mechanism.errors(DRAWS, SEED), list[Sentence]()
-    limited, rough, reports, moved = list[str](), list[str](), list[str](), False
+    noise, told, outputs = mechanism.errors(DRAWS, SEED), list[Sentence](), release["outputs"]
+    step = _step(str(release["grid"])) if release.get("grid") else 0.0
+    limited, rough, reports = list[str](), list[str](), list[str]()
     for name, one in outputs.items():
         words = called.get(name, name)
         if "standard_deviation" not in one:
@@ -98,16 +100,20 @@ def _figures(mechanism: Mechanism, outputs: Mapping[str, Any], called: Mapping[s
         half = _half(one["standard_deviation"], noise.get(name), size)
         if half is not None:
             (limited if name in noise else rough).append(words)
-        moved = moved or bool(one.get("bias"))
-        yield _table(words, one, half)
+        yield _table(words, one, half, step if name in noise else 0)
         if size > SHOWN:
             told.append(say("published.more.shown", name=words, shown=SHOWN, size=size))
     share = {"share": round(100 * SHARE), "of": 100}
     told += [*sentences("published.limits", names=limited, **share), *sentences("published.rough", names=rough)]
-    told += [say("published.besides.moved")] if moved else []
     told += sentences("published.reports", names=reports)
     if told:
         yield Paragraph(tuple(told))
+
+
+def _step(grid: str) -> float:
+    """The step of a grid, as releases write it: 1/8, or 2^-20."""
+    base, _, power = grid.partition("^")
+    return float(base) ** float(power) if power else float(Fraction(base))
 
 
 def _half(deviations: Sequence[float] | None, noise: Array | None, size: int) -> Array | None:
@@ -126,34 +132,30 @@ def _half(deviations: Sequence[float] | None, noise: Array | None, size: int) ->
     return ratio * sizes
 
 
-def _table(words: str, one: Mapping[str, Any], half: Array | None) -> Table:
+def _table(words: str, one: Mapping[str, Any], half: Array | None, step: float) -> Table:
     """The figures of an output, each with its labels and limits."""
     labels: Mapping[str, Sequence[Any]] = one["labels"]
     limits = [phrase("published.page.from"), phrase("published.page.to")] if half is not None else []
-    moves = [*_moves(one.get("bias", {}))]
-    header = [*labels, phrase("published.page.figure"), *limits, *([phrase("published.page.besides")] if moves else [])]
     rows = []
     for place, value in islice(enumerate(one["values"]), SHOWN):
         row = [str(column[place]) for column in labels.values()]
         if half is None:
             row.append(f"{value:,}" if isinstance(value, int | float) else str(value))
         else:
-            row += _between(float(value), float(half[place]))
-        rows.append([*row, *([", ".join(moves)] if moves else [])])
+            row += _between(float(value), float(half[place]), step)
+        rows.append(row)
     first = len(labels)
+    header = [*labels, phrase("published.page.figure"), *limits]
     return table(words.strip("“”"), header, rows, *range(first, first + 1 + len(limits)))
 
 
-def _moves(bias: Mapping[str, str]) -> Iterator[str]:
-    """Which way an output is moved besides, by what."""
-    for done, way in bias.items():
-        key = f"published.moves.{done}"
-        yield phrase(key, way=str(way)) if known(key) else f"{done}: {way}"
-
-
-def _between(value: float, half: float) -> list[str]:
-    """A figure and its limits, these rounded outwards."""
+def _between(value: float, half: float, step: float) -> list[str]:
+    """A figure and its limits, these rounded outwards; noise in whole steps leaves figures within whole ones."""
+    if step:
+        half = step * math.ceil(half / step)
     digits = max(0, DIGITS - math.floor(math.log10(half))) if half > 0 else 6
+    if step >= 1 and value == round(value):
+        digits = 0
     unit = 10.0**digits
     low, high = math.floor((value - half) * unit) / unit, math.ceil((value + half) * unit) / unit
     return [f"{one:,.{digits}f}" for one in (value, low, high)]
