@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_166,
     "editor": 6_426,
-    "execute": 83_777,
+    "execute": 83_796,
     "explain": 81_099,
     "families": 222_648,
     "functions": 16_495,

@@ -442,6 +442,9 @@ def selections(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
         for got in reports(case, once, output, 10, place):
             values = [str(one) for one in np.asarray(got).reshape(-1)]
             assert set(values) <= set(answers) or block.numbers
+            if len(values) > len(groups) and _share(block) is None:
+                found.append([missed(values, *groups)])
+                continue
             found.append([loss_of(block, said, value, rows) for value, rows in zip(values, groups, strict=True)])
     each = np.array(found)
     total = each.sum(axis=1) if said.measure.startswith(("ranks", "mismatch")) else (each ** _power(said)).mean(axis=1)
@@ -493,6 +496,14 @@ def sample(case: Case, held: Any, random: np.random.Generator, folder: Path) -> 
     for one in block.by:
         groups = [own & (np.array(columns[one.column]) == str(value)) for own in groups for value in one.values]
     return Made({held.name: path}, None, {held.name: [asked[own] for own in groups]})
+
+
+def missed(values: list[str], rows: Any) -> float:
+    """How many records the most frequent values have more than as many others that were released."""
+    counts = dict(zip(*np.unique(rows, return_counts=True), strict=True))
+    assert len({*values}) == len(values)
+    best = sorted(counts.values(), reverse=True)[: len(values)]
+    return float(sum(best) - sum(counts.get(one, 0) for one in values))
 
 
 def loss_of(block: Any, said: Accuracy, value: str, rows: Any) -> float:
@@ -561,7 +572,7 @@ TOLD = re.compile(
     r"counts? as|are left out|is shortened to|So differences below|They add up to|ticket|drawn by lot|changed at random"
     r"|flips a coin|is listed only if|almost never listed|least half are listed|of 100 choices|any one of your"
     r"|worked out afterwards"
-    r"|you as one|The published value is"
+    r"|you as one|The published values? (?:is|are)"
 )
 """Sentences of that section with figures that are no errors: limits, rules of lotteries, what is drawn."""
 
