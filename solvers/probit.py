@@ -10,8 +10,9 @@ Voters are worked out a batch at once: all sums run within a voter, and a round'
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import scipy
@@ -182,6 +183,28 @@ def bend(values: Array, slopes: Array) -> Array:
     return np.where(values < -1e4, 1.0, np.minimum(np.maximum(slopes * (values + slopes), 0.0), 1.0))
 
 
+class Link(NamedTuple):
+    """How likely a choice is at its utility: the slope and the bend of minus its log, and that itself, by entry."""
+
+    slope: Callable[[Array], Array]
+    bend: Callable[[Array, Array], Array]
+    loss: Callable[[Array], Array]
+
+    def losses(self, values: Array) -> Array:
+        """The loss of each voter."""
+        return np.asarray(self.loss(values).sum(axis=1))
+
+
+def _odds(values: Array) -> Array:
+    """The derivative of -ln(1 + e^-u)."""
+    return np.asarray(scipy.special.expit(-values))
+
+
+PROBIT = Link(slope, bend, lambda values: -scipy.special.log_ndtr(values))
+LOGIT = Link(_odds, lambda _, slopes: slopes * (1.0 - slopes), lambda values: -scipy.special.log_expit(values))
+"""Of Bradley and Terry: a choice is made by the odds e^u."""
+
+
 def each(left: Array, right: Array) -> Array:
     """Matrix products, one a voter, with the same bits in every batch (numpy treats a batch of one in another way)."""
     if len(left) == 1:
@@ -199,7 +222,7 @@ def pulled_by(data: Array, weights: Array) -> Array:
     return each(weights[:, None, :], data)[:, 0, :]
 
 
-def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array, int]:
+def rounds(unit: Array, tolerance: float, ball: Ball, limit: int, link: Link = PROBIT) -> tuple[Array, int]:
     """Points (N, d) of the unit ball, and the largest number of steps of a voter; `unit` (N, n, d)."""
     voters, count, features = unit.shape
     points, caution = np.zeros((voters, features)), np.full(voters, CAUTION)
@@ -214,25 +237,20 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
             part = left[start : start + size]
             data, point = unit[part], points[part]
             values = seen_by(data, point)
-            curvature = caution[part] * largest_curvature(data, bend(values, slope(values)))
+            curvature = caution[part] * largest_curvature(data, link.bend(values, link.slope(values)))
             curvature = np.where(curvature > FLAT, curvature, 1.0)
-            lower = descend(data, point, curvature, ball, descents, SETTLED if number == 0 else descents)
+            lower = descend(data, point, curvature, ball, descents, SETTLED if number == 0 else descents, link)
             # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
-            failed = losses_of(seen_by(data, lower)) > losses_of(values)
+            failed = link.losses(seen_by(data, lower)) > link.losses(values)
             before = caution[part]
             caution[part] = np.where(failed, 4.0 * before, np.maximum(floor, 0.3 * before))
-            points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance)
+            points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance, link)
             moving = (points[part] != point).any(axis=1) | (caution[part] != before) | (number < ALIKE)
             open_.append(part[unsolved & moving])
         left = np.concatenate(open_)
         steps += descents + NEWTON_STEPS
         number += 1
     return points, steps
-
-
-def losses_of(values: Array) -> Array:
-    """The losses -sum_j ln Phi of each voter."""
-    return np.asarray(-scipy.special.log_ndtr(values).sum(axis=1))
 
 
 def largest_curvature(data: Array, bends: Array) -> Array:
@@ -247,7 +265,9 @@ def largest_curvature(data: Array, bends: Array) -> Array:
     return size
 
 
-def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int, settled: int) -> Array:
+def descend(
+    data: Array, start: Array, curvature: Array, ball: Ball, steps: int, settled: int, link: Link = PROBIT
+) -> Array:
     """Accelerated projected gradient, restarted for each voter where it points uphill; at most so many steps.
 
     A voter whose entries have been zero, or not, for `settled` steps has found its face, and takes no more of them.
@@ -259,7 +279,7 @@ def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int,
     face = start != 0
     for step in range(1, steps + 1):
         values = seen_by(data, ahead)
-        uphill = pulled_by(data, slope(values))
+        uphill = pulled_by(data, link.slope(values))
         uphill *= rate
         uphill += ahead
         target = ball.project(uphill)
@@ -283,15 +303,15 @@ def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int,
     return found
 
 
-def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Array, Array]:
+def polish(data: Array, start: Array, ball: Ball, tolerance: float, link: Link = PROBIT) -> tuple[Array, Array]:
     """Newton steps on the face of each voter, as long as they lower its loss; and who is not solved yet, (N,) bool."""
     points = start.copy()
     unsolved = np.ones(len(start), dtype=bool)
     here, turned = np.arange(len(start)), np.ascontiguousarray(data.transpose(0, 2, 1))
     point, values = start, seen_by(data, start)
-    losses = losses_of(values)
+    losses = link.losses(values)
     for step in range(NEWTON_STEPS + 1):
-        slopes = slope(values)
+        slopes = link.slope(values)
         gradients = -pulled_by(data, slopes)
         height = ball.dual(gradients)
         gap = (gradients * point).sum(axis=1) + height
@@ -308,13 +328,13 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
             if not waiting.size:
                 break
             now = (point[waiting], values[waiting], slopes[waiting], gradients[waiting])
-            moved = newton(turned, here[waiting], *now, ball, careful)
+            moved = newton(turned, here[waiting], *now, ball, careful, link)
             for share in SHARES:
                 if not waiting.size:
                     break
                 aim = moved if share == 1.0 else point[waiting] + share * (moved - point[waiting])
                 reached = seen_by(data[waiting], aim)
-                best[waiting], seen[waiting], lower[waiting] = aim, reached, losses_of(reached)
+                best[waiting], seen[waiting], lower[waiting] = aim, reached, link.losses(reached)
                 still = lower[waiting] >= losses[waiting]
                 waiting, moved = waiting[still], moved[still]
         better = lower < losses
@@ -334,6 +354,7 @@ def newton(
     gradients: Array,
     ball: Ball,
     careful: bool,
+    link: Link = PROBIT,
 ) -> Array:
     """One Newton step in the ball: on the face where the loss presses against the boundary, free inside.
 
@@ -344,7 +365,7 @@ def newton(
     free, normals, bending = ball.face(point, gradients, careful)
     free = free | ~edge[:, None]
     normals = normals * edge[:, None]
-    weighted = np.sqrt(bend(values, slopes))
+    weighted = np.sqrt(link.bend(values, slopes))
     step = np.zeros(point.shape)
     # Voters go with those that have about as many free entries, so that nothing is worked out for the others.
     widths = np.minimum(-(-free.sum(axis=1) // TOGETHER) * TOGETHER, features)
@@ -406,9 +427,17 @@ class ProbitSolution:
 
 
 def probit_mle(
-    records: Array, radius: float, tolerance: float = 1e-6, norm: Literal["l1", "l2"] = "l1", *, limit: int = 20_000
+    records: Array,
+    radius: float,
+    tolerance: float = 1e-6,
+    norm: Literal["l1", "l2"] = "l1",
+    *,
+    limit: int = 20_000,
+    link: Link = PROBIT,
 ) -> ProbitSolution:
     """Each voter's maximum likelihood in a ball: b_i = argmax over ||b|| <= radius of sum_j ln Phi(b' V_ij).
+
+    With the link of Bradley and Terry it is that of -sum_j ln(1 + e^(-b' V_ij)).
 
     Args: records (N, n, d), finite, chosen minus rejected; radius > 0 of the ball of `norm`; tolerance of the relative
         gap; limit on the steps of a voter.
@@ -431,12 +460,12 @@ def probit_mle(
     with np.errstate(over="ignore", under="ignore"):
         # In units of the radius every ball is the unit ball.
         unit = np.minimum(np.maximum(data * radius, -LARGEST), LARGEST)
-        points, iterations = rounds(unit, tolerance, ball, limit)
+        points, iterations = rounds(unit, tolerance, ball, limit, link)
         weights = inside(points * radius, radius, ball)
-        return ProbitSolution(weights, relative_gaps(unit, weights / radius, ball), iterations)
+        return ProbitSolution(weights, relative_gaps(unit, weights / radius, ball, link), iterations)
 
 
-def relative_gaps(unit: Array, points: Array, ball: Ball) -> Array:
+def relative_gaps(unit: Array, points: Array, ball: Ball, link: Link = PROBIT) -> Array:
     """Bounds on (f - f*) / f over the unit ball at points (N, d), with the rounding of the sums added."""
     count, features = unit.shape[1:]
     gaps = np.empty(len(points))
@@ -444,10 +473,10 @@ def relative_gaps(unit: Array, points: Array, ball: Ball) -> Array:
     for start in range(0, len(points), size):
         part = slice(start, start + size)
         values = seen_by(unit[part], points[part])
-        hazards = slope(values)
+        hazards = link.slope(values)
         gradients = pulled_by(unit[part], hazards)
         height = ball.dual(gradients)
         raw = height - (gradients * points[part]).sum(axis=1) + (count + features + 8) * 2.0**-52 * height
-        losses = -scipy.special.log_ndtr(values).sum(axis=1)
+        losses = link.losses(values)
         gaps[part] = np.where(height > 0, np.maximum(raw, 0.0) / np.maximum(losses, np.finfo(float).tiny), 0.0)
     return gaps

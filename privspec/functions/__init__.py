@@ -24,7 +24,7 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("plurality", "borda_scores", "pairwise", "manipulation"), "voting"),
     **dict.fromkeys(("median", "quantile", "quantiles", "max", "min"), "selection"),
     **dict.fromkeys(("argmax", "top", "mode", "rank_error"), "selection"),
-    "probit_mle": "probit",
+    **dict.fromkeys(("probit_mle", "logit_mle"), "probit"),
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""
 

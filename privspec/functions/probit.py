@@ -72,6 +72,18 @@ def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
     return tuple(found)
 
 
+def logit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
+    """The same of choices by odds, but its objective, whose expansion is another."""
+    if not isinstance(within, Ball):
+        return ()
+    wide = ByOdds(records, type(within)(within.radius * WIDER, within.dimension))
+    found: list[Route] = [ByOdds(records, within), Direction(records, within, wide), Signs(records, within, wide)]
+    if records.radius is not None:
+        sums = Sums(records, within, records.radius)
+        found += [sums, Direction(records, within, sums)]
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Common(ABC):
     """What the routes share: a party's records and the ball of the weights."""
@@ -112,9 +124,14 @@ class _Common(ABC):
         """Nothing is left to do; a scale that is not known, a loss that needs one will tell."""
         return statistic
 
+    link: ClassVar[str] = "PROBIT"
+
     def weights(self, records: Array) -> Array:
         """The most probable weights (N, d) of records (N, n, d)."""
-        found: Array = _solver().probit_mle(records, float(self.within.radius), norm=_norm(self.within)).weights
+        solver, radius = _solver(), float(self.within.radius)
+        found: Array = solver.probit_mle(
+            records, radius, norm=_norm(self.within), link=getattr(solver, self.link)
+        ).weights
         return found
 
     @property
@@ -161,6 +178,13 @@ class Result(_Common):
         radius = self.within.radius
         l1 = radius if isinstance(self.within, L1Ball) else radius * root_up(Fraction(self.within.dimension))
         return {NormName.L1: l1, NormName.L2: radius, NormName.LINF: radius}
+
+
+@dataclass(frozen=True, slots=True)
+class ByOdds(Result):
+    """The estimated weights of choices by odds: two points of one ball, whatever the estimate is."""
+
+    link: ClassVar[str] = "LOGIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,10 +476,10 @@ def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300
     return found
 
 
-def _probit_mle(arguments: Arguments, _: str) -> Bound:
+def _of_choices(arguments: Arguments, name: str) -> Bound:
     kind = arguments[0].type
     if not isinstance(kind.element, Numbers) or len(kind.shape) != 2:
-        message = f"probit_mle takes one row per choice (n x d: chosen minus rejected), and this is {kind.describe()}"
+        message = f"{name} takes one row per choice (n x d: chosen minus rejected), and this is {kind.describe()}"
         raise FunctionError(message, 0, code="PS0207")
     dimension = kind.shape[1]
     within = arguments.keywords.get("within")
@@ -467,10 +491,11 @@ def _probit_mle(arguments: Arguments, _: str) -> Bound:
         if domain.dimension != dimension:
             message = f"the ball has {domain.dimension} dimensions and the choices have {dimension} features"
             raise FunctionError(message, "within", code="PS0207")
-    by_routes = without_value("the probit estimate is computed by its routes only")
+    by_routes = without_value("the estimate is computed by its routes only")
     return Bound(Type((dimension,)), by_routes, domain=domain)
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("probit_mle(V, within = l1_ball(B, d))", _probit_mle, keywords=("within",), routes=probit_routes)
+    Function("probit_mle(V, within = l1_ball(B, d))", _of_choices, keywords=("within",), routes=probit_routes),
+    Function("logit_mle(V, within = l1_ball(B, d))", _of_choices, keywords=("within",), routes=logit_routes),
 )

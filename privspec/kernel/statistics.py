@@ -30,7 +30,11 @@ from privspec.kernel.worth import judge_lines
 
 PLACES = ("each party", "pool")
 AMONG = "the ways that this plan lists, by simulation under the data model"
-FUNCTION, VERSION = "probit_mle", 1
+VERSION = 1
+OF_ANY = ("result", "direction", "signs", "records", "direction_of_records")
+"""Statistics whose moves hang on no likelihood: points of a ball, and sums of records."""
+ESTIMATES = {"probit_mle": (*OF_ANY, "objective"), "logit_mle": OF_ANY}
+"""What each function of choices offers: the coefficients of an objective are those of the probit model."""
 """The function whose statistics are known here, and the version of them."""
 
 
@@ -119,7 +123,7 @@ class StatisticBlock:
     limits: tuple[ErrorLimit, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.function, self.version, self.grid) != (FUNCTION, VERSION, STEP):
+        if self.function not in ESTIMATES or (self.version, self.grid) != (VERSION, STEP):
             raise Refused("is of a function, a version of it, or a grid that is not known")
         radius, known = self.radius, self.statistics
         if not self.within.radius or (radius is not None and not 0 < radius <= LARGEST_RADIUS):
@@ -142,7 +146,8 @@ class StatisticBlock:
     @property
     def statistics(self) -> dict[str, Statistic]:
         """What noise may enter at, by its place in the call."""
-        return statistics_of(self.records)
+        found = statistics_of(self.records)
+        return {at: one for at, one in found.items() if at in ESTIMATES[self.function]}
 
 
 WORDS = {"Ball.norm": ("l1", "l2"), "Executed.where": PLACES}

@@ -475,9 +475,15 @@ def test_lines_that_such_a_plan_does_not_answer_are_not_passed_over():
         plan("result", "pool", "laplace", text)
 
 
-@pytest.mark.parametrize("unit", ["adding or removing one voter", "replacing up to 2 voters"])
-def test_how_many_there_are_is_no_secret(unit):
-    with pytest.raises(SpecError, match="everybody knows how many there are"):
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        ("adding or removing one voter", "the mean of a crowd of one is to be hidden as well"),
+        ("replacing up to 2 voters", "is known where one unit changes"),
+    ],
+)
+def test_how_many_there_are_is_no_secret(unit, said):
+    with pytest.raises(SpecError, match=said):
         plans(spec(f"O is 1-DP wrt V, {unit}"))
 
 

@@ -53,7 +53,7 @@ class Statistic:
 
 
 def statistics_of(records: HeldRecords) -> dict[str, Statistic]:
-    """Every statistic that `probit_mle` offers for such records, in order, by its place in the call."""
+    """Every statistic that is known of such records, in order, by its place in the call."""
     d, b, r, one = records.dimension, records.within, records.radius, Fraction(1)
     root, wide = sqrt_up(Fraction(d)), b * WIDER
     found = {
