@@ -24,6 +24,7 @@ from privspec.core.records import dataclass, replace
 from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.problem import PLAN
 from privspec.kernel.core.reading import JsonNode, Refused, parse
+from privspec.kernel.judging import Judged
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
@@ -55,23 +56,12 @@ DEFECTS = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, 
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Judged):
     """The claims of a plan, what the plan is about in full sentences, and what the kernel and the spec say."""
 
-    claims: tuple[Claim, ...]
     told: tuple[str, ...] = ()
     kernel: Report | None = None
     model: Model | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every claim was derived again."""
-        return bool(self.claims) and all(claim.holds for claim in self.claims)
-
-    @property
-    def failed(self) -> tuple[Claim, ...]:
-        """The claims that do not hold."""
-        return tuple(claim for claim in self.claims if not claim.holds)
 
     def __str__(self) -> str:
         return self.text()

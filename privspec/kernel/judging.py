@@ -12,17 +12,10 @@ DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, Recursi
 
 
 @frozen
-class Report:
-    """The claims of a plan in the order in which they were judged, and what they are about.
-
-    `problem`: the digest of the problem that the plan was judged against; `elaborator`: the version that wrote it.
-    `mechanism`: what is executed, as it was read; None unless the plan holds.
-    """
+class Judged:
+    """Claims in the order in which they were judged."""
 
     claims: tuple[Claim, ...]
-    problem: str = ""
-    elaborator: str = ""
-    mechanism: object = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -33,6 +26,19 @@ class Report:
     def failed(self) -> tuple[Claim, ...]:
         """The claims that do not hold."""
         return tuple(claim for claim in self.claims if not claim.holds)
+
+
+@frozen
+class Report(Judged):
+    """The claims of a plan in the order in which they were judged, and what they are about.
+
+    `problem`: the digest of the problem that the plan was judged against; `elaborator`: the version that wrote it.
+    `mechanism`: what is executed, as it was read; None unless the plan holds.
+    """
+
+    problem: str = ""
+    elaborator: str = ""
+    mechanism: object = field(default=None, repr=False)
 
 
 def judge(plan: str | JsonNode, *, worth: bool = True) -> Report:

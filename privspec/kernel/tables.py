@@ -126,11 +126,11 @@ class Tables(PriceableRules):
 
     def privacy(self, case: PlanUnderCheck) -> Executed:
         executed: Executed = self.read(case.frame, case.mechanism)
-        task, table, chosen = executed.block, executed.table, executed.chosen
+        task = executed.block
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
         if task.choices or task.laws:
             _judge_choices(case, executed)
-        guarantees = judge(case, table, task.compared, chosen)
+        guarantees = judge(case, executed.table, task.compared, executed.chosen)
         if task.rounds is not None or executed.rounds is not None:
             judge_rounds(case, task.rounds, executed.rounds, [one.asked.get("epsilon") for one in guarantees])
         for one in guarantees:

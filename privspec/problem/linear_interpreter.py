@@ -343,21 +343,21 @@ class Interpreter(Algebra[Reading]):
             return self._product_per_unit(expr, left, right)
         if isinstance(right, Affine | Cells):
             matrix, value = self._floats(left, expr.left.span), self._as_affine(right, expr.right.span)
-            if matrix.ndim == 0 or not value.shape:
-                return value.scaled(matrix)
-            if len(value.shape) == 1:
-                rows = matrix.reshape(1, -1) if matrix.ndim == 1 else matrix
-                return value.mapped(matrix.shape[:-1], lambda a: rows @ a, rows)
-            return self._by_columns(value, lambda a: np.tensordot(matrix, a, axes=(-1, 0)))
+            return self._times(matrix, value)
         value, matrix = self._as_affine(left, expr.left.span), self._floats(right, expr.right.span)
+        if matrix.ndim == 0 or len(value.shape) < 2:
+            return self._times(matrix.T if value.shape else matrix, value)
+        back = self._times(matrix.T, value.transposed())
+        return back.transposed() if len(back.shape) > 1 else back
+
+    def _times(self, matrix: np.ndarray, value: Affine) -> Affine:
+        """A public matrix, vector or number times a value."""
         if matrix.ndim == 0 or not value.shape:
             return value.scaled(matrix)
         if len(value.shape) == 1:
-            rows = matrix.reshape(-1, 1).T if matrix.ndim == 1 else matrix.T
-            shape = () if matrix.ndim == 1 else (matrix.shape[1],)
-            return value.mapped(shape, lambda a: rows @ a, rows)
-        back = self._by_columns(value.transposed(), lambda a: np.tensordot(matrix.T, a, axes=(-1, 0)))
-        return back.transposed() if len(back.shape) > 1 else back
+            rows = matrix.reshape(1, -1) if matrix.ndim == 1 else matrix
+            return value.mapped(matrix.shape[:-1], lambda a: rows @ a, rows)
+        return self._by_columns(value, lambda a: np.tensordot(matrix, a, axes=(-1, 0)))
 
     def _product_per_unit(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine | PerUnit:
         """Sums over the units, those of a class with the same weights."""
