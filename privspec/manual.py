@@ -329,10 +329,6 @@ class Place:
     text: str
     example: bool = False
 
-    @property
-    def named(self) -> frozenset[str]:
-        return frozenset(stems(f"{self.topic} {self.title}"))
-
     def shown(self, topic: str) -> str:
         """Its title, and the first line that has most of the words."""
         wanted = set(stems(topic))
@@ -373,37 +369,43 @@ def parts() -> tuple[Place, ...]:
 
 
 @cache
-def _counted() -> tuple[Counter[str], ...]:
-    return tuple(Counter(stems(part.text)) for part in parts())
+def _indexed() -> tuple[tuple[Place, frozenset[str], Counter[str]], ...]:
+    """Every part with the words of its title and those of its text."""
+    return tuple((one, frozenset(stems(f"{one.topic} {one.title}")), Counter(stems(one.text))) for one in parts())
+
+
+@cache
+def _meanings() -> tuple[tuple[Entry, tuple[frozenset[str], ...]], ...]:
+    """The field's terms, each with the words of its names."""
+    return tuple((entry, tuple(frozenset(stems(name)) for name in entry.names)) for entry in terms())
 
 
 def search(query: str) -> list[Place]:
-    """The parts of the manual that are about most of a query, or that a term of the field in it leads to, best first.
+    """The parts of the manual that are about much of a query, or that a term of the field in it leads to, best first.
 
     Words count by how few parts have them, as in BM25 (Robertson & Zaragoza 2009).
     """
-    asked, every = set(stems(query)), [*zip(parts(), _counted(), strict=True)]
-    held = {word: sum(word in part.named or word in text for part, text in every) for word in asked}
+    asked, every = set(stems(query)), _indexed()
+    held = {word: sum(word in named or word in text for _, named, text in every) for word in asked}
     weights = {word: log(1 + len(every) / count) for word, count in held.items() if count}
     led = defaultdict[str, float](float)
-    for entry in terms():
-        means = [
-            sum(weights.get(word, 0) for word in name) for name in map(set, map(stems, entry.names)) if name <= asked
-        ]
+    for entry, names in _meanings():
+        means = [sum(weights.get(word, 0) for word in name) for name in names if name <= asked]
         if means:
             led[entry.names[0]] += 2 * LED_TO * max(means)
             for topic in see(entry):
                 led[topic] += LED_TO * max(means)
+    there = [[word for word in weights if word in named or word in text] for _, named, text in every]
+    most = max(sum(map(weights.__getitem__, own)) for own in there)
     found = dict[str, tuple[float, Place]]()
-    for part, text in every:
-        there = {word: weight for word, weight in weights.items() if word in part.named or word in text}
+    for own, (part, named, text) in zip(there, every, strict=True):
         called = set[str]() < {*stems(part.topic)} <= asked
-        if 2 * sum(there.values()) <= sum(weights.values()) and not led[part.topic] and not called:
+        if 2 * sum(map(weights.__getitem__, own)) <= most and not led[part.topic] and not called:
             continue
         length = 1 + text.total() / OFTEN
         score = led[part.topic]
-        for word, weight in there.items():
-            score += weight * (IN_TITLE * (word in part.named) + text[word] / (text[word] + length))
+        for word in own:
+            score += weights[word] * (IN_TITLE * (word in named) + text[word] / (text[word] + length))
         score *= AN_EXAMPLE if part.example else 1
         found[part.topic] = max(found.get(part.topic, (0, part)), (score, part), key=itemgetter(0))
     ranked = sorted(found.values(), key=itemgetter(0), reverse=True)

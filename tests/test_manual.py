@@ -229,6 +229,19 @@ LOOKED_FOR = {
     "how do I count women": "count",
     "synthetic rows": "synthetic data",
     "confidence interval of a mean": "confidence interval",
+    "mean by group with counts": "group by",
+    "five-year bins with errors": "bins",
+    "top five pages": "top",
+    "daily users of a year from timestamps": "date",
+    "filtered count": "count",
+    "correlation": "correlation",
+    "cross-tab with margins": "contingency table",
+    "join of three tables": "persons",
+    "four quarters on one budget": "quarter",
+    "awkward yes/no answers": "tutorial",
+    "all two-way tables": "contingency table",
+    "a vote": "plurality",
+    "two audiences": "seen",
 }
 """What somebody may type who does not know the words of the field, and a page that helps."""
 
