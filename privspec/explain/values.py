@@ -666,7 +666,7 @@ class SelectionFact(ValueFact):
             percents = listing([f"{float(100 * one):g}" for one in self.block.score.shares])
             return phrase("selection.sought.ranks", found, {"percents": percents})
         if self.several:
-            return phrase("selection.sought.leaders", found, {"many": self.many})
+            return phrase("selection.sought.leaders", found)
         if share is None:
             return phrase("selection.sought.frequent", found)
         percent = f"{float(100 * share):g}"

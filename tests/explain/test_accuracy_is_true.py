@@ -8,8 +8,10 @@ six standard errors is passed by chance once in 10^9 numbers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -442,10 +444,12 @@ def selections(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
         for got in reports(case, once, output, 10, place):
             values = [str(one) for one in np.asarray(got).reshape(-1)]
             assert set(values) <= set(answers) or block.numbers
-            if len(values) > len(groups) and _share(block) is None:
+            if len(values) > len(groups) and not block.score.ordered:
                 found.append([missed(values, *groups)])
                 continue
-            found.append([loss_of(block, said, value, rows) for value, rows in zip(values, groups, strict=True)])
+            singly = block.singly if block.several else (block,) * len(values)
+            rows = groups * len(values) if block.several else groups
+            found.append([loss_of(*one) for one in zip(singly, repeat(said), values, rows, strict=False)])
     each = np.array(found)
     total = each.sum(axis=1) if said.measure.startswith(("ranks", "mismatch")) else (each ** _power(said)).mean(axis=1)
     error = FAR * total.std() / np.sqrt(20)
@@ -510,7 +514,8 @@ def loss_of(block: Any, said: Accuracy, value: str, rows: Any) -> float:
     """How far a value is from what is sought in some records: in records, in units, or whether it is another one."""
     share = _share(block)
     if share is None:
-        counts = {one: int((rows == str(one)).sum()) for one in block.answers}
+        tally = Counter(rows.tolist())
+        counts = {one: tally[str(one)] for one in block.answers}
         best = max(counts.values())
         return float(best - counts[value]) if said.measure.startswith("ranks") else float(counts[value] < best)
     ordered = np.sort(np.array([float(Fraction(one)) for one in rows]))

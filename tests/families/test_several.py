@@ -75,16 +75,17 @@ def test_the_loss_is_met_by_simulated_releases(loss):
     assert abs(np.mean(found) - plan.loss.value) < 3 * spread
 
 
-def test_the_first_pages_beside_simulated_peelings_of_the_exponential_mechanism():
+@pytest.mark.parametrize("many", [100, 1000])
+def test_the_first_pages_beside_simulated_peelings_of_the_exponential_mechanism(many):
     """Of 1,000 pages with one page a person, five: no more than 1.1 times as many records are missed as by the best
     split of the budget over exponential mechanisms (there a fifth each), by plain code."""
-    plan = pages(many=1000, size=10000).solve()
+    plan = pages(many=many, size=10000).solve()
     random, missed = np.random.default_rng(1), []
-    law = np.append(0.05 * 0.95 ** np.arange(999), 0.95**999)
-    for _ in range(4000):
+    law = np.append(0.05 * 0.95 ** np.arange(many - 1), 0.95 ** (many - 1))
+    for _ in range(2000):
         counts = random.multinomial(10000, law)
         # noise of Gumbel on all counts at once is the exponential mechanism one after another
-        best = np.argsort(-(counts * 0.2 + random.gumbel(size=1000)))[:5]
+        best = np.argsort(-(counts * 0.2 + random.gumbel(size=many)))[:5]
         missed.append(np.sort(counts)[-5:].sum() - counts[best].sum())
     assert plan.loss.value < 1.1 * np.mean(missed)
     assert plan.document["mechanism"]["draw"] == "permute_and_flip"
@@ -141,3 +142,15 @@ def test_what_cannot_be_asked_for_is_told(loss, words):
         quantiles(loss=loss).solve()
     (one,) = refused.value.diagnostics
     assert words in one.message + str(one.help)
+
+
+def test_several_values_share_a_budget_with_other_outputs():
+    """Quantiles and a count as parts of one release."""
+    plan = Problem(
+        "variables:\n  input people in table(pay in grid(0, 200, 40), sex in {F, M})^50\n"
+        "  output q\n  output n\nbackground: people.pay ~ normal(60, 25)\n"
+        "loss: E[ ||q - quantiles(people.pay, [0.25, 0.75])||_1 ] + E[ |n - count(people, sex = F)| ]\n"
+        "privacy: all outputs are 1-DP wrt people, replacing one record\n"
+    ).solve()
+    assert plan.verify().ok
+    assert plan.loss.value > 0
