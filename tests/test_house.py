@@ -23,11 +23,11 @@ TOKENS = {
     "explain": 81_081,
     "families": 222_648,
     "functions": 16_702,
-    "kernel": 151_014,
+    "kernel": 151_024,
     "language": 29_008,
     "model": 127_648,
     "noise": 8_874,
-    "problem": 83_407,
+    "problem": 83_411,
     "solvers": 81_713,
     "top": 27_476,
 }

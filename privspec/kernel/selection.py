@@ -196,7 +196,8 @@ class Selected:
             raise Refused("has a law of other groups")
         if self.law is not None and sum(map(len, self.law.chances.rows)) != len(self.answers):
             raise Refused("has a law of other answers")
-        if self.several and (self.by or self.cost.worst or (not self.score.ordered and self.cost.form != "ranks")):
+        added = ("ranks", "distance") if self.score.ordered else ("ranks",)
+        if self.several and (self.by or self.cost.worst or self.cost.form not in added):
             raise Refused("asks for several values by group, at the worst, or by a cost that is not known of them")
         if isinstance(self.score, Leaders) and self.score.values >= self.size:
             raise Refused("asks for as many values as there are, or more")

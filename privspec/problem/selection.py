@@ -168,10 +168,10 @@ class _Reader:
         score: Counts | Ranks | Leaders | Quantiles = Counts() if aim.share is None else Ranks(aim.share)
         if aim.several is not None:
             score = Quantiles(aim.shares) if aim.shares else Leaders(aim.several)
-            if worst or (form != "ranks" and not aim.shares):
+            if worst or form == "mismatch" or (form != "ranks" and not aim.shares):
                 name = self.output.name
                 asked = f"||{name} - {call.text}||_1" if aim.shares else f"rank_error({name}, {call.text})"
-                text = f"solve takes the mean error of {call.text} alone"
+                text = f"solve takes the mean error of {call.text} alone, added up over its values"
                 raise Failure("PS0502", span, text, help=f"give a law of {column} and write E[ {asked} ]")
         if model.accuracy and not worst:
             text = "a line of accuracy of a selected value is about the worst data"

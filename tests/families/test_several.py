@@ -135,6 +135,7 @@ def test_releases_name_the_share_or_the_place_of_each_value(tmp_path):
         ("E[ rank_error(q, top(histogram(people.sex), 2)) ]", "gives fewer"),
         ("E[ rank_error(q, top(histogram(people.pay), 0)) ]", "a whole number"),
         ("E[ mismatch(q, top(histogram(people.pay), 2)) ]", "mean error"),
+        ("E[ mismatch(q, quantiles(people.pay, [0.25, 0.5])) ]", "mean error"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told(loss, words):

@@ -160,6 +160,7 @@ def test_forged_quantiles_are_refused():
             ((*block, "score", "shares"), ["0.25", "0.5", "3/4", "1"], "has weights of other quantiles"),
             ((*block, "score"), {"form": "leaders", "values": 2}, ""),
             ((*block, "score"), {"form": "ranks", "share": "0.5"}, "draws quantiles where none are asked for"),
+            ((*block, "cost", "form"), "mismatch", "a cost that is not known"),
             (("claims", "bound", "each", 0, "cells"), 0, ""),
             (("claims", "bound", "each"), plan["claims"]["bound"]["each"][:2], ""),
             (("loss", "lower_bound"), plan["loss"]["lower_bound"] * 1.01, ""),
