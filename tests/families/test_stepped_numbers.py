@@ -94,6 +94,13 @@ def test_sizes_of_errors_and_the_worst_of_them() -> None:
     assert sizes["loss"]["lower_bound"] > 0.99 * sizes["loss"]["value"]
 
 
+def test_counts_keep_whole_laplace_noise() -> None:
+    """Which is geometric, the best law of what moves by one; nor is it left for a delta."""
+    text = COLUMN.replace("sum(people.pay", "count(people")
+    for amount in ("5", "(5, 1e-6)"):
+        assert solved_text(text.replace("5-DP", f"{amount}-DP"))["mechanism"]["family"] == "laplace"
+
+
 FORGED: dict[str, tuple[tuple[Any, ...], Any]] = {
     "a finer lattice, and so less noise": (("mechanism", "executed", "grid"), "1/100000000000"),
     "a law less than numbers": (("mechanism", "executed", "noise", "laws"), []),

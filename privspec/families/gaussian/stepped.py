@@ -179,8 +179,9 @@ def _of_numbers(problem: Problem, place: Place, epsilon: Fraction, delta: Fracti
     spread = [held for held in problem.block.held if any(column.shared for column in held.columns)]
     shared = shared_among(problem.block, spread)
     changes = [units_of(view.exact, problem.block.places) for view in system.views]
-    if several and delta and any(piece.shape in COUNTED for one in changes for unit, _ in one.units for piece in unit):
-        return None  # noise of pure epsilon is nearly as good for counts, and promises more
+    counted = any(piece.shape in COUNTED for one in changes for unit, _ in one.units for piece in unit)
+    if several and delta and counted:
+        return None  # noise of pure epsilon is nearly as good for records, and promises more
 
     def furthest(answers: Dense, row: int, step: int) -> Fraction:
         answer = answers.chosen([row])
@@ -207,6 +208,8 @@ def _of_numbers(problem: Problem, place: Place, epsilon: Fraction, delta: Fracti
         return None
     (apart, rounding), errors = kinds.pop(), system.lowered.errors
     whole = int(moved / apart) if lattice and moved <= STAIRS * apart else None
+    if several and counted and whole == 1:
+        return None  # of what moves by single steps it is Laplace noise in whole numbers
     law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, whole)
     between = int(apart / lattice) if whole else 1  # points of the lattice to the next one that neighbours have
     grid = moved / (steps * between if whole else steps - rounding)

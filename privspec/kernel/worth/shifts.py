@@ -113,20 +113,20 @@ def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, 
     return [(size, None if step is None else int(size / step), count) for size, step, count in moving]
 
 
-def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation]) -> str | None:
+def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation], excess: Fraction) -> str | None:
     """What twice a bound of squares for unbiased mechanisms, by pure epsilon, is about; None where it says no more.
 
     Along every direction noise of any law is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2)
     times that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
-    A secure sum shows what a curator would: no shares add up to less noise.
+    A secure sum shows what a curator would; `excess`: by how much more coalitions have shares add up to.
     """
     kinds, means = {one.measure.common for one in asked}, frame.trust.means
     if not kinds <= set(SAME_EPSILON):
         return None
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
     every = not people and all(_of_any_size(block, one) for one in asked)
-    classes = ALONE if means.alone else EVERY if every else ADDITIVE
-    return classes if kinds == {PURE} else OF_PURE[classes]
+    classes = ALONE if means.alone else EVERY if every and excess == 1 else ADDITIVE
+    return "shares of " * (excess != 1) + (classes if kinds == {PURE} else OF_PURE[classes])
 
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:

@@ -43,7 +43,7 @@ from privspec.kernel.moves import units_by_measure, units_of
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
 from privspec.kernel.strategies.dense import chosen_rows, products
 from privspec.kernel.worth import LowerBound, listed
-from privspec.kernel.worth.shifts import ADDITIVE, EVERY, words_of_any_law
+from privspec.kernel.worth.shifts import words_of_any_law
 
 
 def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: JsonNode) -> Fraction:
@@ -489,9 +489,7 @@ def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     lines = [frame.obligations[line] for line, *_ in found.masses]
     plain = dict(item.entries())["prices"].absent and not release.problem.errors.sizes and found.pure
     plain = plain and not found.personal
-    words = words_of_any_law(frame, release.problem, lines) if plain else None
-    if words is not None and release.excess != 1:
-        words = f"shares of {words.replace(EVERY, ADDITIVE)}"
+    words = words_of_any_law(frame, release.problem, lines, release.excess) if plain else None
     return found if words is None else replace(found, among=(words,), times=2)
 
 
