@@ -247,8 +247,8 @@ def _protected(requirement: Requirement, output: str, source: str, parties: int)
     if requirement.outputs != (output,) or requirement.wrt != (source,):
         raise Failure("PS0501", span, f"solve takes requirements on {output} with respect to {source} here")
     if relation.adding:
-        text = f"where a {relation.unit_name} may come or go, the mean of a crowd of one is to be hidden as well, and "
-        text += "there one moves it by all of its range: the noise of every crowd would be that of one"
+        text = f"where a {relation.unit_name} may come or go, a crowd of one may become one of two, whose mean is up to "
+        text += "half a range away: the noise of every crowd would be as large as that"
         raise Failure("PS0501", span, text, help="replacing one voter, or replacing one record")
     if relation.group != 1:
         text = "noise at statistics of parties is known where one unit changes"

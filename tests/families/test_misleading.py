@@ -338,7 +338,7 @@ def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", 
         pytest.param(
             COMING,
             {},
-            "the mean of a crowd of one is to be hidden as well",
+            "a crowd of one may become one of two",
             "replacing one voter",
             [],
             id="a crowd of one",

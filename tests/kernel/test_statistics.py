@@ -478,7 +478,7 @@ def test_lines_that_such_a_plan_does_not_answer_are_not_passed_over():
 @pytest.mark.parametrize(
     ("unit", "said"),
     [
-        ("adding or removing one voter", "the mean of a crowd of one is to be hidden as well"),
+        ("adding or removing one voter", "a crowd of one may become one of two"),
         ("replacing up to 2 voters", "is known where one unit changes"),
     ],
 )
