@@ -171,7 +171,7 @@ def _singular(term: str) -> str:
 
 def _overview() -> str:
     return (
-        "privspec help tutorial      sixteen questions, from the data to the page that people read\n"
+        "privspec help tutorial      seventeen questions, from the data to the page that people read\n"
         "privspec help capabilities  what can be asked for, a spec and what is printed for each\n"
         "privspec help limits        what a plan promises, and where that ends\n"
         "privspec help program       the convex program that a spec stands for: to read, change and solve\n"

@@ -31,6 +31,8 @@ SHARE = 0.95
 ROUGHLY = 1.96
 """The same for normal noise, in standard deviations."""
 DRAWS, SEED = 4_000, 20201203
+FINE = 0.01
+"""The step of a grid, in standard deviations, up to which noise is as good as continuous."""
 SHOWN = 200
 """Figures of an output that the page shows."""
 DIGITS = 2
@@ -97,7 +99,7 @@ def _figures(mechanism: Mechanism, release: Mapping[str, Any], called: Mapping[s
             reports.append(words)
             continue
         size = len(one["values"])
-        half = _half(one["standard_deviation"], noise.get(name), size)
+        half = _half(one["standard_deviation"], noise.get(name), size, step)
         if half is not None:
             (limited if name in noise else rough).append(words)
         yield _table(words, one, half, step if name in noise else 0)
@@ -116,7 +118,7 @@ def _step(grid: str) -> float:
     return float(base) ** float(power) if power else float(Fraction(base))
 
 
-def _half(deviations: Sequence[float] | None, noise: Array | None, size: int) -> Array | None:
+def _half(deviations: Sequence[float] | None, noise: Array | None, size: int, step: float) -> Array | None:
     """How far limits are from each figure; None where nothing is known of its noise."""
     if deviations is None or any(one is None for one in deviations):
         return None
@@ -126,6 +128,8 @@ def _half(deviations: Sequence[float] | None, noise: Array | None, size: int) ->
     if noise is None:
         return ROUGHLY * sizes
     drawn = np.abs(noise.reshape(len(noise), -1))
+    if step > FINE * sizes.max():  # noise that falls on few numbers: the least of these that is enough
+        return np.quantile(step * np.rint(drawn / step), SHARE, axis=0, method="higher")
     own = np.sqrt((drawn**2).mean(axis=0))
     some = own > 0
     ratio = float(np.quantile(drawn[:, some] / own[some], SHARE)) if some.any() else 0.0
@@ -150,9 +154,7 @@ def _table(words: str, one: Mapping[str, Any], half: Array | None, step: float) 
 
 
 def _between(value: float, half: float, step: float) -> list[str]:
-    """A figure and its limits, these rounded outwards; noise in whole steps leaves figures within whole ones."""
-    if step:
-        half = step * math.ceil(half / step)
+    """A figure and its limits, these rounded outwards."""
     digits = max(0, DIGITS - math.floor(math.log10(half))) if half > 0 else 6
     if step >= 1 and value == round(value):
         digits = 0
