@@ -247,8 +247,8 @@ def _protected(requirement: Requirement, output: str, source: str, parties: int)
     if requirement.outputs != (output,) or requirement.wrt != (source,):
         raise Failure("PS0501", span, f"solve takes requirements on {output} with respect to {source} here")
     if relation.adding:
-        text = f"where a {relation.unit_name} may come or go, a crowd of one may become one of two, whose mean is up to "
-        text += "half a range away: the noise of every crowd would be as large as that"
+        text = f"where a {relation.unit_name} may come or go, a crowd of one may become one of two, whose mean is up "
+        text += "to half a range away: the noise of every crowd would be as large as that"
         raise Failure("PS0501", span, text, help="replacing one voter, or replacing one record")
     if relation.group != 1:
         text = "noise at statistics of parties is known where one unit changes"
