@@ -7,8 +7,6 @@ says is asserted by the user, and no guarantee rests on it.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, replace
@@ -18,10 +16,8 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Ball, Between
 from privspec.model.graph import Model
 from privspec.model.neighbours import InputBlock
-from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel
-from privspec.model.targets import environment
 
 if TYPE_CHECKING:
     from privspec.kernel.designs import Clipped
@@ -102,11 +98,9 @@ def _moved(model: Model, one: Limited) -> tuple[Fraction, Fraction]:
 
 def _cells(model: Model, one: Limited) -> Grid | None:
     """The chances of the cells of the other columns, where laws of all of them say so."""
-    from privspec.problem.elaborate import numbers
+    from privspec.problem.elaborate import chances_of
 
-    laws = {law.subject: law for law in model.models}
-    others = [(f"{one.block.name}.{name}", domain) for name, domain in one.block.schema or () if name != one.column]
-    if not others or not {name for name, _ in others} <= set(laws) or any(isinstance(d, Between) for _, d in others):
+    others = [(name, domain) for name, domain in one.block.schema or () if name != one.column]
+    if not others or any(isinstance(domain, Between) for _, domain in others):
         return None
-    each = [law_of(laws[name], list(domain.elements()), environment(model)) for name, domain in others]
-    return numbers([prod(some, start=Fraction(1)) for some in product(*each)])
+    return chances_of(model, one.block, others)

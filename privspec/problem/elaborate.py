@@ -16,7 +16,7 @@ of which move at once: of one person who may be in several inputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -47,7 +47,7 @@ from privspec.kernel.trust import Trust
 from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Between, Table, unknown_keys
+from privspec.model.domains import Between, Domain, Table, unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
@@ -436,11 +436,15 @@ def _is_chosen(model: Model, line: Requirement) -> bool:
 
 def cell_chances(model: Model, held: InputBlock) -> Grid | None:
     """The chances of the cells in which a record of a table lies, where laws of all of its columns say so, exactly."""
-    laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
-    schema = held.schema or ()
-    if not {name for name, _ in schema} <= set(laws) or not held.whole:
+    return chances_of(model, held, held.schema or ()) if held.whole else None
+
+
+def chances_of(model: Model, held: InputBlock, columns: Iterable[tuple[str, Domain]]) -> Grid | None:
+    """The same of the cells of some columns."""
+    laws, domains = {one.subject: one for one in model.models}, {f"{held.name}.{name}": own for name, own in columns}
+    if not set(domains) <= set(laws):
         return None
-    each = [law_of(laws[name], list(domain.elements()), environment(model)) for name, domain in schema]
+    each = [law_of(laws[name], list(domain.elements()), environment(model)) for name, domain in domains.items()]
     return numbers([prod(some, start=Fraction(1)) for some in product(*each)])
 
 
