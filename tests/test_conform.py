@@ -6,6 +6,8 @@ They are kept elsewhere, so that nobody writes the compiler to them: the table h
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -49,6 +51,37 @@ def outcome(path: Path) -> tuple[str, ...]:
         return ("infeasible",)
     bound = plan.loss.lower_bound
     return plan.status, f"{plan.loss.value:.6g}", "none" if bound is None else f"{bound:.6g}"
+
+
+WIDE = 31
+"""Plans of which the loss is more than twice what is proved, or nothing is: the number may only fall."""
+
+
+def wide() -> list[str]:
+    """Their names, as they were last accepted."""
+    found = list[str]()
+    for name, (said, *figures) in stored().items():
+        if said == "feasible":
+            loss, bound = float(figures[0]), math.nan if figures[1] == "none" else float(figures[1])
+            found += [] if loss - bound <= max(abs(loss), abs(bound)) / 2 else [name]
+    return found
+
+
+def test_no_more_plans_are_far_from_their_bounds() -> None:
+    assert len(wide()) <= WIDE
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("A36", "B137") else pytest.mark.slow) for name in wide()]
+)
+def test_a_page_says_why_a_plan_is_far_from_its_bound(name: str) -> None:
+    """The engineer's, in a sentence that says which side is believed to be the weak one."""
+    if not specs():
+        pytest.skip("the specs of shared/specs/conform are not kept beside this repository")
+    with at_most(SECONDS):
+        page = load(specs()[name]).solve().explain("engineer")
+    (why,) = re.findall(r"Why it is wide.*", page)
+    assert re.search("weak side|both are believed", why)
 
 
 @pytest.mark.slow

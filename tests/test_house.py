@@ -20,7 +20,7 @@ TOKENS = {
     "core": 12_166,
     "editor": 6_426,
     "execute": 83_915,
-    "explain": 81_104,
+    "explain": 81_298,
     "families": 222_662,
     "functions": 16_702,
     "kernel": 151_031,

@@ -23,6 +23,7 @@ from privspec.explain.facts import (
     ChosenNumber,
     Frontier,
     FrontierPoint,
+    LossFact,
     MechanismFact,
     Moved,
     chosen_numbers,
@@ -34,6 +35,7 @@ from privspec.explain.quantities import LOSS_DIGITS, UP, Quantity, count, exact,
 from privspec.kernel.core.linear import InputLayout, Release
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.law import Law, by_shape, laws
+from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
 from privspec.problem.linear import as_floats
 from privspec.stated import Pulled, Site, Stated
@@ -155,7 +157,7 @@ class AdditiveNoise(MechanismFact):
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         """That of Gaussian noise where a line states its ρ: its shift is sqrt(2 ρ)."""
         reached = claim.achieved
-        if self.shape != "gaussian" or outputs != set(claim.outputs) or not isinstance(reached, RenyiCurve):
+        if not self.normal or outputs != set(claim.outputs) or not isinstance(reached, RenyiCurve):
             return None
         return GaussianCurve(math.sqrt(2 * reached.amount) * (1 + 1e-12)) if reached.order is None else None
 
@@ -165,6 +167,16 @@ class AdditiveNoise(MechanismFact):
             return None
         release = _release(plan)
         return _frontier(plan, claims, type(release.noise), release)
+
+    def why_wide(self, facts: Facts, loss: LossFact) -> str:
+        if loss.lower_bound is None or not (self.normal or facts.context.trust == NOBODY.name):
+            return MechanismFact.why_wide(self, facts, loss)
+        return phrase("additive.wide.normal") if self.normal else phrase("additive.wide.alone")
+
+    @property
+    def normal(self) -> bool:
+        """Whether its noise is Gaussian."""
+        return self.shape == "gaussian"
 
     @property
     def known_family(self) -> bool:

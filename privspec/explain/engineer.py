@@ -95,6 +95,7 @@ def _loss_rows(facts: Facts, loss: LossFact) -> Rows:
         besides=facts.besides() if by_chance else "",
         lower_bound=loss.lower_bound or none,
         gap=loss.gap or none,
+        why=facts.mechanism.why_wide(facts, loss) if loss.wide else "",
     )
     if loss.error is not None:
         rows.append((loss.error_label, phrase("engineer.error.size", facts)))

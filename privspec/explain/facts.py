@@ -106,6 +106,14 @@ class LossFact:
     worst: bool
 
     @property
+    def wide(self) -> bool:
+        """Whether no bound is known, or none above half of the loss (of a loss below 0, within half of the bound)."""
+        if self.lower_bound is None:
+            return self.value.value != 0
+        low, value = self.lower_bound.value, self.value.value
+        return bool(2 * (value - low) > max(abs(value), abs(low)))
+
+    @property
     def error_label(self) -> str:
         """What its error is called in a table: "Expected error per answer"."""
         return f"Expected error {'per answer' if self.error_of == 'an answer' else f'of {self.error_of}'}"
@@ -379,6 +387,10 @@ class MechanismFact(ABC):
     def label(self, name: str) -> str:
         """A label of its page: "drawn", "subject" ..; messages/shared.toml says what each of them is."""
         return phrase(next(filter(known, (f"{file}.labels.{name}" for file in self._files))), self)
+
+    def why_wide(self, facts: Facts, loss: LossFact) -> str:
+        """Why so much lies between the bound and the loss, and which side is believed to be the weak one."""
+        return self.label("unbounded" if loss.lower_bound is None else "wide")
 
     @property
     def _files(self) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ PUBLIC = {"public", "questions"}
 MADE = "so many"
 """Stands for any value: a number with its unit, two names."""
 LABELS = {"drawn", "subject", "reached", "curve", "entry", "note", "accuracy", "measure", "heading", "compared", "ways"}
+LABELS |= {"wide", "unbounded"}
 SHARED = {"public"} | set(
     re.findall(
         r'(?:self\._(?:phrases|sentences)\("|f"\{self\.page\}\.)(\w+)"', Path(of_facts.__file__).read_text("utf-8")
