@@ -27,7 +27,7 @@ TOKENS = {
     "language": 29_008,
     "model": 127_648,
     "noise": 8_874,
-    "problem": 83_359,
+    "problem": 83_366,
     "solvers": 81_713,
     "top": 27_476,
 }

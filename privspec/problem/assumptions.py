@@ -343,9 +343,8 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     if note == "shares":
         text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
         yield _said(text, "assumed", note=note)
-    scope = (plan["claims"].get("bound") or {}).get("scope")
     text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
-    yield from _bounded(plan, text if scope in ("shifts", "affine") else OPTIMUM)
+    yield from _bounded(plan, OPTIMUM if "unbiased" in (plan["loss"]["among"] or "") else text)
     if "shift" in executed:
         over = "at the worst data that their domains allow"
         if block_of(plan).get("law") is not None:

@@ -261,8 +261,8 @@ class Interpreter(Algebra[Reading]):
             row = " * ".join(f"row.{node.name}" for node in held) if len(held) > 1 else f"row.{held[0].name}^2"
             written = f"`input row[{index}] in table({columns})^1`, sum({row})"
             return f"what one {index} holds is added up as columns: {written}"
-        called = any(every(expr, syntax.Call))
-        if len(held) > 1 or called or not isinstance(held[0].domain, Power):
+        other = any(every(expr, syntax.Call)) or (isinstance(expr, syntax.Binary) and expr.op not in ("*", "^"))
+        if len(held) > 1 or other or not isinstance(held[0].domain, Power):
             return None
         name, size = held[0].name, prod(held[0].type.shape)
         written = f"`input {name} in table(v in {described[0]})^{size}`, sum({name}.v^2), `one record`"

@@ -90,12 +90,23 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
     before, after = get(document, whole), get(json.loads(text), whole) if "becomes" in done else None
     if path[-3:] == ("weights", "rows", 0) and after and len(get(document, whole[:-1])) == 1:
         return True  # a law's weights say how much more than one another: one alone says nothing
+    if path[-4:-1] == ("strategy", "values", "rows") and _unread(get(document, whole[:-4]), path[-1]):
+        return True  # it is drawn, and no output is made of it
     if "mechanism" in path and path[-2:-1] == ("rows",) and isinstance(after, int):
         # a step of a matrix, or round-off in it: privacy, bias and loss are derived of what is executed
         return bool(abs(after - before) <= 1 + 1e-10 * max(map(abs, get(document, whole[:-1]))))
     if after is not None and ("achieved" in path or (path[0] == "exposures" and "bound" in path)):
         return Fraction(after) > Fraction(before)
     return path[-1] == "lower_bound" and after is not None and after < before
+
+
+def _unread(executed: Document, entry: int) -> bool:
+    """Whether a noisy answer, by an entry of its row of the strategy, is in no output."""
+    strategy, outputs = executed["strategy"], executed.get("reconstruction")
+    if outputs is None or {strategy["form"], outputs["form"]} != {"sparse"}:
+        return False
+    answer = strategy["places"]["rows"][entry] // strategy["shape"][1]
+    return answer not in {place % outputs["shape"][1] for place in outputs["places"]["rows"]}
 
 
 def _independent(covariance: list[list[float]]) -> bool:
