@@ -20,6 +20,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Source
 from privspec.execute.keeper import SEPARATORS, refuse_unreadable
 from privspec.execute.sources import is_text, rows_of_text, separator_of
+from privspec.kernel.measures import PURE
 from privspec.language.syntax import FILL_IN
 
 LOOKED_AT = 1_000
@@ -98,7 +99,7 @@ def skeleton(path: Path, *, header: bool = True) -> str:
     said = [f"{columns.names[place]}: {_of_kind(columns.names[place], columns.kinds[place])}" for place in usable]
     comments = "".join(f"  # {line}\n" for line in (*remarks, *said))
     attributes = ", ".join(f'"{columns.names[place]}" in {FILL_IN}' for place in usable)
-    text = _TEXT.format(table=table, comments=comments, attributes=attributes, blank=FILL_IN)
+    text = _TEXT.format(measure=PURE.word, table=table, comments=comments, attributes=attributes, blank=FILL_IN)
     return format_source(Source(f"{table}.priv", text))
 
 
@@ -117,7 +118,7 @@ loss:
 
 privacy:
   # where a person may have several records: one person with at most 5 records, and a column that is an id
-  total is 1-DP wrt {table}, adding or removing one record
+  total is 1-{measure} wrt {table}, adding or removing one record
 '''
 
 

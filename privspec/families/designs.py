@@ -30,6 +30,7 @@ from privspec.kernel.designs import Design, floor_of, gap_of
 from privspec.kernel.writing import write
 from privspec.model.graph import Design as OpenChoices
 from privspec.model.graph import Model, described
+from privspec.problem.assumptions import assumptions
 from privspec.problem.designs import KEY, block_of, name_of, reason, with_picked
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
@@ -142,24 +143,24 @@ class DesignDecision:
         ]
         losses = [one.plan["loss"]["value"] if isinstance(one, Solved) else None for one in self.outcomes]
         relaxed = relaxation(design, losses, [one.paid for one in self.block.alternatives])
-        return sealed(
-            {
-                **plan,
-                "mechanism": with_picked(plan["mechanism"], self._picked()),
-                "remarks": {
-                    **plan["remarks"],
-                    "solver": plan["remarks"]["solver"] | {"seconds": self.seconds},
-                    **({} if relaxed is None else {"relaxation": relaxed}),
-                },
-                **rated(value, bound, apart, self.block.expression, among, own["units"], own["kind"], {}),
-                "alternatives": others,
-                KEY: {
-                    "problem": write(self.block),
-                    "chosen": self.outcomes.index(self.chosen),
-                    "outcomes": [self._outcome(one) for one in self.outcomes],
-                },
-            }
-        )
+        found = {
+            **plan,
+            "mechanism": with_picked(plan["mechanism"], self._picked()),
+            "remarks": {
+                **plan["remarks"],
+                "solver": plan["remarks"]["solver"] | {"seconds": self.seconds},
+                **({} if relaxed is None else {"relaxation": relaxed}),
+            },
+            **rated(value, bound, apart, self.block.expression, among, own["units"], own["kind"], {}),
+            "alternatives": others,
+            KEY: {
+                "problem": write(self.block),
+                "chosen": self.outcomes.index(self.chosen),
+                "outcomes": [self._outcome(one) for one in self.outcomes],
+            },
+        }
+        # what the optimum is relative to may be more than for what is chosen alone
+        return sealed(found | {"assumptions": assumptions(self.chosen.model, found)})
 
     def _picked(self) -> dict[str, str]:
         """The values of what is chosen, by name."""

@@ -73,6 +73,10 @@ class Drawn:
         behind = [a + b for a, b in zip(scores(held, self.law.size, self.law.target), self.handicaps, strict=True)]
         return chances(behind, self.law.family, self.law.base)
 
+    def few(self, some: Held) -> bool:
+        """Whether one person may have these records."""
+        return all(count <= self.change.each for count in Counter(some).values())
+
     def neighbours(self) -> list[tuple[Held, Held]]:
         every = range(self.law.size)
         if self.change.adding:
@@ -83,11 +87,14 @@ class Drawn:
                 for held in listed
                 for count in range(1, self.change.count + 1)
                 for more in combinations_with_replacement(every, count)
+                if self.few(more)
             ]
         found = []
         for held in product(every, repeat=self.records):
             for count in range(1, min(self.change.count, self.records) + 1):
-                found += [(held, (*more, *held[count:])) for more in product(every, repeat=count)]
+                if self.few(held[:count]):
+                    some = (more for more in product(every, repeat=count) if self.few(more))
+                    found += [(held, (*more, *held[count:])) for more in some]
         return found
 
 
@@ -103,7 +110,8 @@ def draws(draw: st.DrawFn) -> Drawn:
     family = "exponential" if any(handicaps) else draw(st.sampled_from(["exponential", "permute_and_flip"]))
     base = draw(st.sampled_from([F(1), F(9, 8), F(3, 2), F(5, 2), F(20)]))
     law = ByScores(family, base, size, target, None if adding else records, False, any(handicaps))
-    return Drawn(law, records, Records(draw(st.integers(1, 2)), adding, 1), handicaps)
+    count = draw(st.integers(1, 2))
+    return Drawn(law, records, Records(count, adding, draw(st.integers(1, count))), handicaps)
 
 
 def lets_through_no_more(drawn: Drawn) -> None:
