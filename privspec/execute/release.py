@@ -24,6 +24,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.execute.budget import names_of
 from privspec.execute.reading import number
 from privspec.execute.receipts import is_paid
+from privspec.execute.sources import load_json
 from privspec.model.targets import Labels, column, numbered
 
 if TYPE_CHECKING:
@@ -257,6 +258,20 @@ class Release:
         if self.private:
             return BARE.format(", ".join(self.unprotected)) if self.unprotected else None
         return SIMULATION if self.ledger is None else UNPROTECTED
+
+
+def document_of(release: Release | Path | str | Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The document of a release, of its file (.json) or as it is; None of what is not of the form of releases.
+
+    Raises: DataError PS0803 for a file that holds no JSON.
+    """
+    found = load_json("the release", Path(release)) if isinstance(release, str | Path) else release
+    document = found.to_json() if isinstance(found, Release) else found
+    if not isinstance(document, Mapping) or not str(document.get("format")).startswith(MAJOR):
+        return None
+    outputs = document.get("outputs")
+    known = isinstance(outputs, Mapping) and all(isinstance(one, Mapping) for one in outputs.values())
+    return document if known else None
 
 
 SHOWN = 20

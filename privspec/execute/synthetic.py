@@ -23,9 +23,8 @@ from privspec.core.files import PRIVATE, STANDARD, StandardOutput, write_atomica
 from privspec.core.records import dataclass
 from privspec.execute.family import Progress
 from privspec.execute.keeper import refuse
-from privspec.execute.release import MAJOR, Release
+from privspec.execute.release import document_of
 from privspec.execute.run import check_digest
-from privspec.execute.sources import load_json
 from privspec.language import syntax
 from privspec.model.domains import Table, Tables
 from privspec.model.graph import Model
@@ -135,7 +134,9 @@ def synthetic(plan: Mapping[str, Any], release: Any, model: Model, records: int,
     """
     if not 1 <= records <= MOST:
         raise UsageError.of("PS0845", f"from 1 to {MOST:,} records are made up, and {records:,} were asked for")
-    digest, message = check_digest(plan), _read(release)
+    digest, message = check_digest(plan), document_of(release)
+    if message is None:
+        _refuse("this is no release", "a release is what `privspec run PLAN -o RELEASE.json` writes")
     if message.get("plan_sha256") != digest:
         _refuse("the release was made under another plan", "take the plan that it was run with")
     table, found, left = _tables(model, message)
@@ -159,18 +160,6 @@ def _refuse(message: str, hint: str) -> NoReturn:
     refuse("PS0845", message, help=hint)
 
 
-def _read(release: Any) -> Mapping[str, Any]:
-    """The document of a release."""
-    if isinstance(release, str | Path):
-        release = load_json("the release", Path(release))
-    document = release.to_json() if isinstance(release, Release) else release
-    known = isinstance(document, Mapping) and str(document.get("format")).startswith(MAJOR)
-    if not known or not isinstance(document.get("outputs"), Mapping):
-        _refuse("this is no release", "a release is what `privspec run PLAN -o RELEASE.json` writes")
-    found: Mapping[str, Any] = document
-    return found
-
-
 def _tables(model: Model, message: Mapping[str, Any]) -> tuple[Table, list[_Released], list[str]]:
     """The tables of counts among what was released, of one table of records, and words on what is none."""
     found, left, tables = list[_Released](), list[str](), dict[str, Table]()
@@ -181,8 +170,7 @@ def _tables(model: Model, message: Mapping[str, Any]) -> tuple[Table, list[_Rele
             left.append(f"{output.name} gives no plain tables of counts: the records were made without it")
             continue
         numbers = _numbers(own, output.type.size)
-        deviations = own.get("standard_deviation") if isinstance(own, Mapping) else None
-        start = 0
+        deviations, start = own.get("standard_deviation"), 0
         for name, tally in counted:
             tables[name] = _table_of(model, name)
             shape = tuple(tables[name].cell_shape[i] for i in tally.by)
@@ -214,9 +202,9 @@ def _table_of(model: Model, name: str) -> Table:
     return element.table
 
 
-def _numbers(document: Any, size: int) -> Array:
+def _numbers(document: Mapping[str, Any], size: int) -> Array:
     """The released numbers of an output."""
-    values = document.get("values") if isinstance(document, Mapping) else None
+    values = document.get("values")
     if not isinstance(values, list) or len(values) != size:
         _refuse("the release does not hold as many numbers as the plan gives", "take the file as it was written")
     if not all(isinstance(one, int | float) and isfinite(one) for one in values):

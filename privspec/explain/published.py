@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.execute.family import Mechanism, mechanism_of
-from privspec.execute.release import MAJOR
-from privspec.execute.sources import load_json
+from privspec.execute.release import MAJOR, document_of
 from privspec.explain.document import Block, Document, Paragraph, Section, Sentence, Table, table
 from privspec.explain.facts import Facts
 from privspec.explain.messages import phrase, say, sentences
@@ -54,11 +53,10 @@ def read_release(path: Path) -> Mapping[str, Any]:
 
     Raises: DataError PS0803, UsageError PS0735.
     """
-    found = load_json("the release", path)
-    outputs = found.get("outputs") if isinstance(found, Mapping) else None
-    if not isinstance(outputs, Mapping) or not all(isinstance(one, Mapping) for one in outputs.values()):
+    found = document_of(path)
+    if found is None:
         raise no_release(path)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def no_release(path: Path) -> UsageError:

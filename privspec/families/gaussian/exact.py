@@ -316,10 +316,14 @@ def bound_witness(
     }
 
 
-def _alike(target: Array, part: scipy.sparse.csc_array, weights: Array) -> tuple[scipy.sparse.csc_array, Array]:
-    """One of all differences that move what is asked (target, (m, n)) alike, with the weights of all."""
-    _, kinds = np.unique(target, axis=1, return_inverse=True)
-    if len(set(kinds.tolist())) == target.shape[1]:
+def _alike(
+    kinds: NDArray[np.intp], part: scipy.sparse.csc_array, weights: Array
+) -> tuple[scipy.sparse.csc_array, Array]:
+    """One of all differences that move what is asked alike, with the weights of all.
+
+    Args: kinds (n,), equal for inputs that count alike in all that is asked.
+    """
+    if kinds.max() + 1 == len(kinds):
         return part, weights
     first = dict[bytes, int]()
     of = np.empty(part.shape[1], dtype=np.intp)
@@ -348,6 +352,10 @@ def _within_runs(pairs: scipy.sparse.csc_array, among: Pairs) -> scipy.sparse.cs
 def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
     """Differences with their weights, those of one requirement together."""
     pure = not mechanism.release.noise.normal
+    # noise of single parties is about what each of them holds
+    apart = all(isinstance(view.differences, Streams) for view in problem.system.views)
+    together = not apart and dual.scope != "messages" and dual.owners is None
+    kinds = np.unique(problem.system.target, axis=1, return_inverse=True)[1] if together else None
     found: dict[int, Seen] = {}
     for view, budget, part, weights in zip(
         problem.system.views, dual.budgets, dual.point.differences, dual.point.weights, strict=True
@@ -362,8 +370,8 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
             part = _within_runs(scipy.sparse.csc_array(part), among)
             cells = among.coordinates if among.runs == 1 else None
         weighed, shares = part, weights
-        if not isinstance(among, Streams) and dual.scope != "messages" and dual.owners is None:
-            weighed, shares = _alike(problem.system.target, scipy.sparse.csc_array(part), weights)
+        if kinds is not None and not isinstance(among, Streams):
+            weighed, shares = _alike(kinds, scipy.sparse.csc_array(part), weights)
             cells = cells if len(shares) == len(weights) else None
         own = Seen(
             view.index,
