@@ -44,6 +44,7 @@ SCOPES = {
     "walk": "every rule that meets the requirement",
     "near tie": "every rule that meets the requirement",
     "strategy-proof": "every strategy-proof rule that meets the requirement",
+    "dummy votes": "every number of dummy votes, the one rule that the options allow",
 }
 """What a loss is the least of, by the form of the bound."""
 LISTED = "the rules of private voting that this plan lists"
@@ -328,11 +329,22 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
     lottery-bound, randomised-winner: from unanimity k votes move to another alternative, or from a near tie one vote
     makes anyone win; each moved vote is one neighbour away, or two where voters come and go. A strategy-proof law of
     m > 2 alternatives is f_a = d_a + s n_a, no better than dummy votes, of these at least g / (e^eps - 1) for each.
+    dummy-votes: where a spec takes no other rule.
     Where alternatives surely have supporters all electorates on the way have them, but the last is not known to hold.
     """
     form, m, voters = witness.form(*SCOPES), vote.ballots.size, vote.voters
     asking = [(one, one.measure.common, one.measure.figures(chosen)["epsilon"]) for one in lines]
     pure = [(one, measure, epsilon) for one, measure, epsilon in asking if measure in (PURE, LOCAL_PURE)]
+    if form == "dummy votes":
+        witness.fields("form")
+        if vote.families != (DUMMY_VOTES.name,):
+            raise Refused("a bound for dummy votes, where the spec takes other rules too")
+        asked = [part for term in measured.terms for part in term.parts]
+        if not all(part.weight >= 0 and part.beside[1] in (SHARES, LARGEST) for part in asked):
+            return []
+        spent = [(vote.change(one), epsilon) for one, measure, epsilon in pure if measure is PURE and epsilon > 0]
+        least = [n for one, epsilon in spent if (n := least_dummies(vote, one, epsilon)) is not None]
+        return [measured.of(RuleAt(DUMMY_VOTES, each), vote, chosen) for each in least]
     if vote.ballots.borda or m < 2 or not voters:
         raise Refused("no such bound is known for these ballots")
     if form == "strategy-proof":
@@ -359,6 +371,19 @@ def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen:
     steps = [(epsilon, 1 + one.units[0].adding) for one, _, epsilon in pure]
     costs = [least_cost(form, voters, m, votes, epsilon, step, sure) for epsilon, step in steps]
     return [weight * cost + measured.offset for cost in costs] if weight else []
+
+
+def least_dummies(vote: Vote, change: Records, epsilon: Fraction) -> Fraction | None:
+    """The fewest dummy votes, rounded down; None where no electorate is known that needs as many.
+
+    One is where some ballot gives an alternative nothing and another all, and enough of those free to choose give it
+    nothing first.
+    """
+    ballots, group = vote.ballots, vote.replaced(change)
+    enough = vote.secret or vote.voters >= ballots.size * ballots.supporters + group
+    if not enough or (ballots.borda and ballots.places < ballots.size - 1) or epsilon > FARTHEST:
+        return None
+    return max(ZERO, Fraction(group * ballots.highest) / (exp_up(epsilon) - 1) - ballots.supporters)
 
 
 def _power(exponent: Fraction) -> Fraction:

@@ -175,7 +175,7 @@ def test_tables_find_nothing_better(m: int, voters: int, loss: str) -> None:
 
 def test_with_two_places_there_are_better_rules() -> None:
     common = {"ballots": PLACES[2], "voters": 6, "privacy": REPLACING}
-    lottery = truthful(**common, extra=no_lies("0", "noise family dictator"))
+    lottery = truthful(**common, extra=no_lies("0", "noise family dictator, local_dictator"))
     table = compiled(vote(**common, extra=no_lies()))
     assert table.loss < 0.9 * lottery.decided().loss
     assert lottery.bound is not None and lottery.bound.scope == EVERY_RULE
@@ -223,7 +223,7 @@ def test_the_strictest_of_several_requirements() -> None:
     ],
 )
 def test_where_nothing_is_claimed(changes: dict[str, Any]) -> None:
-    extra = {"extra": no_lies("0", "noise family dictator"), "voters": 1000} | changes
+    extra = {"extra": no_lies("0", "noise family dictator, local_dictator"), "voters": 1000} | changes
     decision = truthful(**extra)
     assert decision.bound is None or decision.bound.scope == EVERY_RULE
     assert decision.decided().document()["status"] == "feasible"

@@ -756,6 +756,7 @@ FORGED: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("supporters, adding", ("mechanism", "dummy_votes"), "1/2", "privacy"),
     ("supporters", ("claims", "bound", "votes"), 998, "votes"),
     ("supporters", ("claims", "bound"), {"form": "strategy-proof"}, "strategy-proof"),
+    ("replacing", ("claims", "bound"), {"form": "dummy votes"}, "other rules too"),
     ("supporters, winner", ("problem", "blocks", 0, "ballots", "supporters"), 16, "do not exist"),
     ("borda", ("problem", "blocks", 0, "ballots", "supporters"), 1, "points that they do not give"),
 ]

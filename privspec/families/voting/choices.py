@@ -37,13 +37,9 @@ class VotingBound:
         """The rules that it is about."""
         return SCOPES[self.witness["form"]]
 
-    @property
-    def truthful(self) -> bool:
-        """Whether it is about strategy-proof rules alone."""
-        return bool(self.witness["form"] == TRUTHFUL["form"])
-
 
 TRUTHFUL: Witness = {"form": "strategy-proof"}
+DUMMIES: Witness = {"form": "dummy votes"}
 
 
 def near_tie(voters: int, alternatives: int) -> Witness:
@@ -77,6 +73,17 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     return low
 
 
+def most(*found: VotingBound | None) -> VotingBound | None:
+    """The largest of some bounds, by far the least part if not the first of those that are about more rules."""
+    known = [one for one in found if one is not None]
+    largest = max((one.value for one in known), default=Fraction(0))
+    return next((one for one in known if one.value >= largest - abs(largest) * NO_LESS), None)
+
+
+NO_LESS = Fraction(1, 10**8)
+"""Relative distance up to which a bound that is about more rules is preferred."""
+
+
 # --- a loss, from epsilon ---------------------------------------------------------------------------------
 
 
@@ -97,6 +104,11 @@ def truthful_bound(system: VotingSystem) -> VotingBound | None:
     None where the spec does not ask for one, or the loss of dummy votes has no exact value.
     """
     return next((one for one in _proved(system, TRUTHFUL) if one.value >= 0), None)  # below 0 it says nothing
+
+
+def dummies_bound(system: VotingSystem) -> VotingBound | None:
+    """A lower bound on the loss of all dummy votes, where the spec takes no other rule; None where none is known."""
+    return next(_proved(system, DUMMIES), None)
 
 
 def _proved(system: VotingSystem, witness: Witness) -> Iterator[VotingBound]:
@@ -180,6 +192,16 @@ def truthful_epsilon(system: VotingSystem) -> VotingBound | None:
     if not dummies or not replaced:
         return None
     return VotingBound(log_down(1 + max(replaced) / dummies), TRUTHFUL)
+
+
+def dummies_epsilon(system: VotingSystem) -> VotingBound | None:
+    """The least epsilon of dummy votes as near to the shares as the spec asks, where it takes no other rule."""
+    ballots, dummies = system.votes.ballots, dummies_at(system)
+    moved = [p.task.moved for p in system.promises if p.epsilon is None and p.pure]
+    enough = 0 if dummies is None else dummies + ballots.supporters
+    if not enough or not moved or system.votes.families != (DICTATOR.family,):
+        return None
+    return VotingBound(log_down(1 + Fraction(max(moved) * ballots.highest) / enough), DUMMIES)
 
 
 # --- The least epsilon at which a rule meets the accuracy lines, where the spec lets the solver
@@ -362,7 +384,7 @@ def rounds_bound(system: VotingSystem) -> VotingBound | None:
 
 def _limit(system: VotingSystem) -> tuple[int, VotingBound] | None:
     """Rounds that no rule can exceed, and the least epsilon that proves it."""
-    least = least_epsilon(system)
+    least = most(least_epsilon(system), dummies_epsilon(system))
     if system.votes.rounds is None or least is None or least.value <= 0:
         return None
     return int(system.votes.rounds.budget / least.value), least

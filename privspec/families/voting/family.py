@@ -369,10 +369,6 @@ def _needed(allowed: list[Judged]) -> Fraction | None:
     return min(found, default=None)
 
 
-NO_LESS = Fraction(1, 10**8)
-"""Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
-
-
 class Voting:
     """Takes votes that no table is for."""
 
@@ -418,15 +414,14 @@ def _every(system: VotingSystem, averages: Averages) -> list[Judged]:
 
 
 def _bound(system: VotingSystem) -> choices.VotingBound | None:
-    """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
+    """Of all rules; of strategy-proof ones, or of dummy votes, where the spec asks for these and that is more."""
     if system.counting:
         return choices.rounds_bound(system)
     if system.chosen is not None:
-        return choices.truthful_epsilon(system) or choices.least_epsilon(system)
-    every, honest = choices.lower_bound(system), choices.truthful_bound(system)
-    if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
-        return every
-    return honest
+        truthful = choices.truthful_epsilon(system)
+        return choices.most(truthful or choices.least_epsilon(system), choices.dummies_epsilon(system))
+    every, truthful = choices.lower_bound(system), choices.truthful_bound(system)
+    return choices.most(every, truthful, choices.dummies_bound(system))
 
 
 def certain(system: VotingSystem, every: list[Judged]) -> list[Judged]:
