@@ -33,8 +33,9 @@ from privspec.explain.document import Accuracy, Block, SpecLine
 from privspec.explain.facts import MechanismFact
 from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
-from privspec.kernel.keys import KeyBlock
+from privspec.kernel.keys import Added, KeyBlock
 from privspec.kernel.laws.knorm import root_up
+from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.kernel.points import NORM_OF, PointBlock, Points
 from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
@@ -500,6 +501,12 @@ class KeyFact(ValueFact):
     def cost(block: KeyBlock) -> Cost:
         return block.weight, block.error == "squared", 1
 
+    @classmethod
+    def unweighted(cls, done: Any, loss: float) -> float:
+        """The error of keys: that of sums beside them is none of it."""
+        keys = float(done.error(done.block)) if done.block.added else loss
+        return keys / float(done.block.weight)
+
     @property
     def kept(self) -> tuple[Fraction, ...]:
         """With so many records (from 1 on) a key is shown with these chances."""
@@ -557,11 +564,37 @@ class KeyFact(ValueFact):
             "alone": percent(alone, 3, UP),
             "alone_rounded": rounded(alone, 3, UP),
             "at_least": self.block.at_least if self.block.at_least > 1 else None,
+            "sums": listing(
+                [
+                    f"{'a figure of ' * (name == one.each)}{name} by {rounded(size).text}{facts.unit(name)}"
+                    for one, size in self.noise
+                    for name in one.outputs
+                ]
+            ),
         }
+
+    @property
+    def noise(self) -> list[tuple[Added, float]]:
+        """What stands beside the keys, with the standard deviation of the noise in each of its numbers."""
+        pairs = zip(self.block.added, self.done.scales, strict=True)
+        return [(one, float(self.block.unit(one)) * sqrt(laplace_variance(scale, Fraction(1)))) for one, scale in pairs]
+
+    @property
+    def scales(self) -> str:
+        """How large that noise is, as it is drawn."""
+        pairs = zip(self.block.added, self.done.scales, strict=True)
+        return listing(
+            [
+                f"{rounded(float(scale)).text} steps of {exact(self.block.unit(one)).text} in {listing(one.outputs)}"
+                for one, scale in pairs
+            ]
+        )
 
     def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
         measure = f"key {self.block.error if self.block.counts else 'missed'}{'' if self.averaged else ', at worst'}"
-        return dict.fromkeys(("off", "missed", "missed_of_frequent"), self.off(measure))
+        sizes = tuple((name, size, size) for one, size in self.noise for name in one.outputs)
+        found = dict.fromkeys(("off", "missed", "missed_of_frequent"), self.off(measure))
+        return {**found, "noise": Accuracy("noise beside keys", sizes)}
 
     def in_figures(self) -> list[Block]:
         kept, done = self.kept, self.done

@@ -13,7 +13,7 @@ HOMES: dict[str, str] = {
     ),
     **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
     **dict.fromkeys(("sum", "histogram", "marginals", "count"), "numeric"),
-    **dict.fromkeys(("keys", "missed"), "numeric"),
+    **dict.fromkeys(("keys", "missed", "others"), "numeric"),
     **dict.fromkeys(("mismatch", "at_least", "total_variation", "angle", "disagreement", "cost"), "numeric"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
     **dict.fromkeys(

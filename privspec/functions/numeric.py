@@ -462,6 +462,15 @@ def _missed(arguments: Arguments, name: str) -> Bound:
     return Bound(domains.Type(), UNKNOWN_KEYS, data=(0, 1))
 
 
+def _others(arguments: Arguments, name: str) -> Bound:
+    if arguments[1].type.shape != (0,) or not arguments[1].type.numeric:
+        message = (
+            f"{name} takes counts or sums by keys that nobody has listed, and this is {arguments[1].type.describe()}"
+        )
+        raise FunctionError(message, 1, help="as in others(shown, count(people, by = {district}))")
+    return Bound(domains.Type(), UNKNOWN_KEYS, data=(0, 1))
+
+
 def _sum(arguments: Arguments, name: str) -> Bound:
     """Of a column of a table where that stands first, in braces; else of a vector."""
     if len(arguments) == 1:
@@ -695,6 +704,7 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("count(t, conditions)", _count, keywords=None, linear=True),
     Function("keys(t, by = {columns}, at_least = n, conditions)", _keys, keywords=None),
     Function("missed(shown, keys)", _missed, arity=(2, 2), same_type=True),
+    Function("others(shown, counts)", _others, arity=(2, 2)),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
     Function("at_least(a, b)", _at_least, arity=(2, 2)),
     Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),

@@ -17,20 +17,32 @@ from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ZERO, exp_up
 from privspec.kernel.core.problem import ContributionBound, PlanUnderCheck, Rules, Unit, read_guarantees, wrong_person
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
+from privspec.kernel.laws.laplace import laplace_size, laplace_variance
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.promises import OneOutput, Promise, Question, are_chances, judge_promises
 from privspec.kernel.rules import Hint
-from privspec.kernel.terms import Shown
+from privspec.kernel.terms import Beside, Shown
 from privspec.kernel.worth import judge_worth
 
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")
 CLAIMS = ("share", "scale", "middle", "bound")
 ERRORS, KINDS = ("missed", "absolute", "squared"), ("expected", "worst")
-WORDS = {"KeyBlock.error": ERRORS, "KeyBlock.kind": KINDS, "Accuracy.error": ERRORS, "Accuracy.kind": KINDS}
+WORDS = {
+    "KeyBlock.error": ERRORS,
+    "KeyBlock.kind": KINDS,
+    "Accuracy.error": ERRORS,
+    "Accuracy.kind": KINDS,
+    "Cost.error": ERRORS[1:],
+    "Cost.kind": KINDS,
+}
+POWERS = {"missed": 0, "absolute": 1, "squared": 2}
 UNITS = {"missed": "share of the keys", "absolute": "records", "squared": "squared records"}
 MOST_STEPS = 200_000
+FINEST = 2**40
+MOST_UNITS = 8
+"""Units by which data are apart between which an error is bounded."""
 MOST_ROWS = 2_000_000
 """Multipliers of the rows of all counts beyond some."""
 GRAIN = 100
@@ -77,8 +89,57 @@ class Accuracy:
 
 
 @frozen
+class Cost:
+    """What it costs that an output which stands beside the keys is off."""
+
+    output: str
+    error: str
+    weight: Size
+    kind: str
+    at_least = 1
+
+
+@frozen
+class Added:
+    """Sums that stand beside keys: of a column's numbers, or of ones, how many records there are, where it names none.
+
+    `each`: the output with the sum of every key that is shown; `rest`: the one with that of all other keys together; or
+    `whole`: the one with that of all keys.
+    """
+
+    column: str | None
+    lower: Fraction
+    upper: Fraction
+    each: str | None
+    rest: str | None
+    whole: str | None
+    costs: tuple[Cost, ...]
+
+    def __post_init__(self) -> None:
+        of_ones = self.lower == self.upper == 1 and self.each is None
+        if not (of_ones if self.column is None else self.lower < self.upper):
+            raise Refused("adds up numbers between no ends, or counts the records of a key twice")
+        if bool(self.each or self.rest) == (self.whole is not None) or not {cost.output for cost in self.costs} <= {
+            *self.outputs
+        }:
+            raise Refused("adds up what no output shows, or what one record is in twice, or counts another error")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.each, self.rest, self.whole) if name is not None)
+
+    @property
+    def farthest(self) -> Fraction:
+        """As far as one record more or less moves a sum at most."""
+        return max(abs(self.lower), abs(self.upper))
+
+
+@frozen
 class KeyBlock:
-    """As the problem states it: what a key is, and what it costs to hide one, or to be off in its count."""
+    """As the problem states it: what a key is, and what it costs to hide one, or to be off in its count.
+
+    `added`: the sums beside keys; the numbers of a column lie on a lattice, so many `steps` from one end to the other.
+    """
 
     FORM = "keys"
 
@@ -93,22 +154,45 @@ class KeyBlock:
     kind: str
     sizes: Grid | None
     accuracy: tuple[Accuracy, ...]
+    added: tuple[Added, ...] = ()
+    steps: Positive = 1
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
+        sums = {(one.column, one.whole is None) for one in self.added}
+        if len({*names, *(one.column for one in self.added)}) < len(names) + len({name for name, _ in sums}):
+            raise Refused("has a column twice")
         if len(set(names)) < len(names) or not any(column.grouped for column in self.columns):
             raise Refused("has keys of no columns, or a column twice")
+        if len(sums) < len(self.added):
+            raise Refused("has one sum twice")
+        if len(set(self.outputs)) < len(self.outputs) or self.steps > FINEST:
+            raise Refused("names an output twice, or has a lattice that is too fine")
+        if any((one.lower / self.unit(one)).denominator > 1 for one in self.added):
+            raise Refused("adds up numbers that are no whole steps")
         chances = self.sizes.rows[0] if self.sizes is not None and len(self.sizes.rows) == 1 else []
         if self.sizes is not None and not are_chances(chances, 1 / self.sizes.unit):
             raise Refused("has sizes whose chances do not add up to one")
-        weighed: list[KeyBlock | Accuracy] = [self, *self.accuracy]
-        for one in weighed:
-            if self.counts == (one.error == "missed") or (self.counts and one.at_least > 1) or not one.weight:
+        errors: tuple[KeyBlock | Accuracy, ...] = (self, *self.accuracy)
+        for one in errors:
+            if self.counts == (one.error == "missed") or (self.counts and one.at_least > 1):
                 raise Refused("has an error that is not one of what is released")
-            if one.kind == "expected" and not any(chances[one.at_least - 1 :]):
+        costs: tuple[KeyBlock | Accuracy | Cost, ...] = (*errors, *(cost for sums in self.added for cost in sums.costs))
+        for weighed in costs:
+            if not weighed.weight:
+                raise Refused("has an error that costs nothing")
+            if weighed.kind == "expected" and not any(chances[weighed.at_least - 1 :]):
                 raise Refused("has no law of sizes, or weighs keys of a size that none has")
 
-    def averaged(self, what: KeyBlock | Accuracy, errors: list[Fraction], beyond: Fraction) -> Fraction:
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output, *(name for one in self.added for name in one.outputs))
+
+    def unit(self, one: Added) -> Fraction:
+        """What every number that is added up is a whole multiple of."""
+        return Fraction(1) if one.column is None else (one.upper - one.lower) / self.steps
+
+    def averaged(self, what: KeyBlock | Accuracy | Cost, errors: list[Fraction], beyond: Fraction) -> Fraction:
         """The loss, or an error of a line, where a key of n records has errors[n - 1], and any with more `beyond`."""
         errors = errors[what.at_least - 1 :]
         if what.kind == "worst" or self.sizes is None:
@@ -120,13 +204,17 @@ class KeyBlock:
 
 @frozen
 class Keys(OneOutput):
-    """What is executed: chances[i - 1] is that of the threshold i: steps[i - 1] of `total`."""
+    """What is executed: chances[i - 1] is that of the threshold i: steps[i - 1] of `total`.
+
+    `scales`: those of the discrete Laplace noise of the sums beside keys, each in units of its lattice.
+    """
 
     FORM = "keys"
 
     block: KeyBlock
     chances: Grid
     centre: int
+    scales: tuple[Fraction, ...] = ()
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +225,12 @@ class Keys(OneOutput):
             raise Refused("is no law: chances to be shown fall with the count, or do not add up to one")
         if self.centre > (len(self.steps) if self.block.counts else 0):
             raise Refused("moves counts by more than there are thresholds, or where none are released")
+        if len(self.scales) != len(self.block.added) or min(self.scales, default=Fraction(1)) <= 0:
+            raise Refused("has noise for other sums than the problem, or of no size")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.block.outputs
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -152,17 +246,37 @@ class Keys(OneOutput):
 
     @property
     def term(self) -> Shown:
-        return Shown(self.block.output, self.law)
+        pairs = zip(self.block.added, self.scales, strict=True)
+        beside = tuple(Beside(one.outputs, one.farthest / self.block.unit(one) / scale) for one, scale in pairs)
+        return Shown(self.block.output, self.law, beside)
 
     def loss(self) -> Fraction:
-        return self.error(self.block)
+        return self.error(self.block) + sum(self.costs(), ZERO)
+
+    def costs(self) -> list[Fraction]:
+        """What the errors of the sums cost, one by one."""
+        return [
+            self._cost(one, scale, cost)
+            for one, scale in zip(self.block.added, self.scales, strict=True)
+            for cost in one.costs
+        ]
+
+    def _cost(self, one: Added, scale: Fraction, cost: Cost) -> Fraction:
+        """That of noise; and in sums by key those of a key that is hidden, which count as 0."""
+        power, unit = POWERS[cost.error], self.block.unit(one)
+        noise = laplace_variance(scale, Fraction(1)) if power == 2 else laplace_size(scale)
+        noise *= unit**power
+        hides = cost.output == one.each
+        kept = self.kept() if hides else [Fraction(1)]
+        errors = [share * noise + (1 - share) * (n * one.farthest) ** power for n, share in enumerate(kept, 1)]
+        return self.block.averaged(cost, errors, noise)
 
     def error(self, what: KeyBlock | Accuracy) -> Fraction:
         """The error of hidden keys and of counts, by the law of sizes or at the worst size."""
         block, kept = self.block, self.kept()
         if not block.counts:
             return block.averaged(what, [1 - chance for chance in kept], ZERO)
-        power = 2 if what.error == "squared" else 1
+        power = POWERS[what.error]
         noise = accumulate(step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1))
         errors = [
             Fraction(off, self.total) + (1 - chance) * n**power
@@ -195,11 +309,50 @@ def best_kept(epsilon: Fraction, delta: Fraction, most: int) -> list[Fraction]:
 
 
 def least_loss(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """At most the loss of any mechanism that shows only keys that occur: what it hides, a hidden count being 0."""
+    """At most the error of keys by any mechanism that shows only those that occur: what it hides counts as 0."""
+    return _hidden(block, block, 1, _kept(block, epsilon, delta))
+
+
+def least_cost(block: KeyBlock, change: Records, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """At most what sums cost in any such mechanism: of keys that it hides, which count as 0, and of all keys.
+
+    The latter at worst: between data some units apart, one of the two is off by half of what these move.
+    """
+    costs = [(one, cost) for one in block.added for cost in one.costs]
+    by_key = [(one, cost) for one, cost in costs if cost.output == one.each]
+    kept = _kept(block, epsilon, delta) if by_key else []
+    least = sum((_hidden(block, cost, one.farthest, kept) for one, cost in by_key), ZERO)
+    for one, cost in costs:
+        if cost.output == one.whole and cost.kind == "worst":
+            each = change.count * (one.farthest if change.adding else one.upper - one.lower)
+            least += cost.weight * _between(each, POWERS[cost.error], epsilon, delta)
+    return least
+
+
+def _between(each: Fraction, power: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """At most the worst error of a number that k units move by k times `each`, for the best k.
+
+    Two laws that are (e, d)-close have 2 (1 - d) / (e^e + 1) in common, and there one answer serves both data.
+    """
+    most, one = ZERO, exp_up(epsilon)
+    for k in range(1, MOST_UNITS + 1):
+        ratio = exp_up(k * epsilon)
+        apart = delta * sum((one**j for j in range(k)), ZERO)
+        common = 2 * (1 - apart) / (1 + ratio)
+        most = max(most, common * (k * each / 2) ** power)
+    return most
+
+
+def _kept(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
+    """The best chances of all counts that matter."""
     most = MOST_STEPS if block.sizes is None else len(block.sizes.rows[0])
-    kept = best_kept(epsilon, delta, max(most, block.at_least))
-    power = {"missed": 0, "absolute": 1, "squared": 2}[block.error]
-    return block.averaged(block, [(1 - chance) * n**power for n, chance in enumerate(kept, 1)], ZERO)
+    return best_kept(epsilon, delta, max(most, block.at_least))
+
+
+def _hidden(block: KeyBlock, what: KeyBlock | Cost, each: Fraction | int, kept: list[Fraction]) -> Fraction:
+    """What an error of hidden keys costs, each record of which adds so much."""
+    power = POWERS[what.error]
+    return block.averaged(what, [(1 - chance) * (n * each) ** power for n, chance in enumerate(kept, 1)], ZERO)
 
 
 Rows = dict[tuple[int, int], int]
@@ -283,14 +436,14 @@ def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: Js
     return block.weight * (Fraction(total, 2**128) - spent) / (sum(chances) << GRAIN)
 
 
-def lower_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: JsonNode) -> Fraction:
+def lower_bound(block: KeyBlock, change: Records, epsilon: Fraction, delta: Fraction, witness: JsonNode) -> Fraction:
     """What no mechanism that shows only keys that occur is below: where multipliers say more, with whole counts."""
-    alone = least_loss(block, epsilon, delta)
+    alone, beside = least_loss(block, epsilon, delta), least_cost(block, change, epsilon, delta)
     if witness.absent:
-        return alone
+        return alone + beside
     if not block.counts:
         raise witness.wrong("is about counts, and none are released")
-    return max(alone, count_bound(block, epsilon, delta, witness))
+    return max(alone, count_bound(block, epsilon, delta, witness)) + beside
 
 
 # --- plans ---------------------------------------------------------------------------------------------
@@ -310,13 +463,13 @@ class KeyRules(Rules):
         if len(found) != 1 or found[0].obligation.measure.common is not APPROXIMATE:
             raise Refused(f"one line of {APPROXIMATE.name} is judged for unknown keys, and no other")
         (one,), asked = found, found[0].obligation
-        (unit, *more), output = asked.units, (keys.block.output,)
+        (unit, *more), outputs = asked.units, {*keys.outputs}
         (data,) = case.frame.data
         if wrong := wrong_person([(unit.kind, unit.count)], [data.kept]):
             raise Refused(f"line {asked.line} {wrong}")
         fits = unit.kind in ("record", "person") and unit.party is None and unit.apart is None and not more
         fits = fits and unit.count <= MOST_RECORDS and asked.wrt == (keys.block.source,)
-        if not fits or not asked.outputs == asked.seen == output:
+        if not fits or not {*asked.outputs} == {*asked.seen} == outputs:
             raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
         share, scale, middle, _ = case.claims.fields(optional=CLAIMS)
         if share.absent:
@@ -329,6 +482,9 @@ class KeyRules(Rules):
         case.says("view", True, f"one keeper sees {keys.block.source}; a key that no record has is never shown")
         text = f"thresholds 1 to {len(keys.steps)}, their chances exactly one in all"
         case.says("law", True, f"{text}: the chance to be shown grows with the count, from 0 at no record")
+        if keys.block.added:
+            sums = ", ".join(name for added in keys.block.added for name in added.outputs)
+            case.says("sums", True, f"{sums}: given what is shown, a record is in one sum; noise on whole steps")
         question = Question(moved(unit, data.kept), one.asked, one.achieved, hint)
         words = f"delta {{:.8g}} at epsilon {float(one.asked['epsilon']):.8g}"
         judge_promises(case, keys.term, [Promise(one, (question,), notes, words, ("delta", "epsilon"))])
@@ -338,8 +494,10 @@ class KeyRules(Rules):
         keys = self.privacy(case)
         block, asked = keys.block, case.frame.obligations[0].measure.figures({})
         proof = case.claims.fields(optional=CLAIMS)[-1]
-        derived = lower_bound(block, asked["epsilon"], asked["delta"], proof)
-        words = [block.expression, UNITS[block.error], block.kind]
+        (unit,) = case.frame.obligations[0].units
+        change = moved(unit, case.frame.data[0].kept)
+        derived = lower_bound(block, change, asked["epsilon"], asked["delta"], proof)
+        words = [block.expression, "" if block.added else UNITS[block.error], block.kind]
         lines = ((one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy)
         judge_worth(case, keys.loss(), derived, (CLASSES[1 + (not proof.absent)],), "such mechanism", words, lines)
         return keys

@@ -156,10 +156,16 @@ def pick(term: Pick, seen: Seen, change: Change, _: Hint = NOTHING) -> Theorem:
 
 
 def shown(term: Shown, seen: Seen, change: Records, hint: Hint = NOTHING) -> Theorem:
-    """Keys above thresholds, as randomised response of an epsilon that fails with the delta of a change at it."""
+    """Keys above thresholds, as randomised response of an epsilon that fails with the delta of a change at it.
+
+    Sums beside them are drawn given what is shown: what every record spends there is taken off the epsilon first.
+    """
     if hint.epsilon is None or hint.threshold is None:
         raise Refused("shows keys, and does not say at which epsilon")
-    delta = term.law.delta_up(change, hint.epsilon, hint.threshold)
+    beside = change.moves * sum((one.each for one in term.beside), ZERO)
+    if beside > hint.epsilon:
+        raise Refused("spends more on sums beside keys than on all that is shown")
+    delta = term.law.delta_up(change, hint.epsilon - beside, hint.threshold)
     return Theorem(_RULE, term, seen, change, Loss(factors=(Response(hint.epsilon),), delta=delta))
 
 

@@ -9,6 +9,7 @@ term, and is refused by whoever reads it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privspec.kernel.core.reading import Refused, frozen
@@ -123,16 +124,28 @@ class Structured:
 
 
 @frozen
+class Beside:
+    """Noisy sums beside keys that are shown: of each of them, and of all others together.
+
+    Given what is shown a record is in one of these sums, and spends `each`, of pure epsilon, at most.
+    """
+
+    outputs: tuple[str, ...]
+    each: Fraction
+
+
+@frozen
 class Shown:
     """Of counts by keys that nobody has listed, the keys whose counts reach a threshold, drawn by a law for each."""
 
     output: str
     law: Threshold
+    beside: tuple[Beside, ...] = ()
     public = False
 
     @property
     def outputs(self) -> frozenset[str]:
-        return frozenset({self.output})
+        return frozenset({self.output, *(name for one in self.beside for name in one.outputs)})
 
 
 class OfTerm:

@@ -273,7 +273,9 @@ def _each_output(
     whole: syntax.Expr, terms: list[tuple[int, syntax.Expr]], outputs: Collection[str]
 ) -> Iterator[Comparison]:
     mine = [(sign, term) for sign, term in terms if reference(term) in outputs]
-    inside = [name for _, term in terms for name in names_used(term) if name in outputs]
+    # what a function makes of other outputs is what one stands beside, as in `rest - others(shown, ..)`
+    plain = [term for _, term in terms if not isinstance(term, syntax.Call)]
+    inside = [name for term in plain for name in names_used(term) if name in outputs]
     if len(set(inside)) == len(inside) == len(mine) and len(terms) > 1:
         for sign, output in mine:
             yield Comparison(whole, output, _other_side(sign, output, terms))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.kernel.core.linear import InputLayout, Linear
 from privspec.kernel.core.reading import JsonNode, read
+from privspec.kernel.keys import KeyBlock
 from privspec.model.domains import Ball, Between, Cut, Domain, IntegerRange, Power, Table
 from privspec.model.graph import Model
 from privspec.problem.elaborate import cell_chances
@@ -95,14 +96,27 @@ def _moved(problem: Part, block: Part, model: Model | None, strict: bool) -> Ite
     """What is done with the inputs of a block, the outputs that this moves, and how."""
     sums = _sums(block)
     for data in problem["data"]:
-        for done in _done(data, block["form"], None if model is None else model.block(data["name"]).domain):
+        for done in _done(data, block, None if model is None else model.block(data["name"]).domain):
             if strict and not (done is Done.LEFT_OUT and data.get("kept")):
                 continue
             if sums is not None:
                 yield from ((done, name, way) for name, way in _of_sums(*sums, data, done))
                 continue
-            only_counts = done is Done.LEFT_OUT and block["form"] in ("marginals", "keys")
+            if block["form"] == KeyBlock.FORM:
+                yield from _of_keys(read(KeyBlock, JsonNode(block, "block")), done)
+                continue
+            only_counts = done is Done.LEFT_OUT and block["form"] == "marginals"
             yield from ((done, name, Way.LOW if only_counts else Way.EITHER) for name in _outputs(block))
+
+
+def _of_keys(block: KeyBlock, done: Done) -> Iterator[tuple[Done, str, Way]]:
+    """What is left out is in no count and in no sum; only numbers that are added up are clipped."""
+    if done is Done.LEFT_OUT:
+        yield done, block.output, Way.LOW
+    for one in block.added:
+        lowers = Way.LOW if one.lower >= 0 else Way.HIGH if one.upper <= 0 else Way.EITHER
+        if done is Done.LEFT_OUT or one.column is not None:
+            yield from ((done, name, lowers if done is Done.LEFT_OUT else Way.EITHER) for name in one.outputs)
 
 
 def _sums(block: Part) -> Sums | None:
@@ -119,12 +133,12 @@ def _outputs(block: Mapping[str, Any]) -> list[str]:
     return [one if isinstance(one, str) else one["name"] for one in listed]
 
 
-def _done(data: Mapping[str, Any], form: str, domain: Domain | None) -> Iterator[Done]:
+def _done(data: Mapping[str, Any], block: Part, domain: Domain | None) -> Iterator[Done]:
     """What the rule of an input may do."""
     table = data["domain"].startswith("table(") if domain is None else isinstance(domain, Table)
     if data.get("kept") or data["rule"] == "drop":
         yield Done.LEFT_OUT
-    if domain is None or any(_clipped(form, domain)):
+    if domain is None or any(_clipped(block, domain)):
         yield Done.CLIPPED
     if data["rule"] == "map" and (table or domain is None or (domain.bounds == (None, None) and domain.size)):
         yield Done.NOT_LISTED
@@ -134,14 +148,15 @@ Clipped = tuple[str | None, Domain]
 """The column of a table, or None, and where its numbers lie."""
 
 
-def _clipped(form: str, domain: Domain) -> Iterator[Clipped]:
+def _clipped(block: Part, domain: Domain) -> Iterator[Clipped]:
     """What numbers move into, where they lie outside it; in a table, where a column lists them, others do not fit."""
     if isinstance(domain, Power):
-        yield from _clipped(form, domain.base)
+        yield from _clipped(block, domain.base)
     elif isinstance(domain, Table):
+        form, added = block["form"], {one["column"] for one in block.get("added", ())}
         for name, column in domain.columns.items():
-            near = form == "selection" and column.bounds != (None, None)
-            if near or (form != "keys" and isinstance(column, IntegerRange | Between | Cut)):
+            near = name in added or (form == "selection" and column.bounds != (None, None))
+            if near or (form != KeyBlock.FORM and isinstance(column, IntegerRange | Between | Cut)):
                 yield name, column
     elif isinstance(domain, Ball) or domain.bounds != (None, None):
         yield None, domain
@@ -152,7 +167,7 @@ def clipped(problem: Mapping[str, Any], model: Model) -> Iterator[tuple[str, Cli
     for own, block, part in _leaves(problem, model):
         for data in own["data"]:
             domain = (part or model).block(data["name"]).domain
-            yield from ((data["name"], one) for one in _clipped(block["form"], domain))
+            yield from ((data["name"], one) for one in _clipped(block, domain))
 
 
 # --- sums -----------------------------------------------------------------------------------------

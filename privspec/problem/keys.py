@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import lcm
 
 import numpy as np
 
 from privspec.core.records import dataclass
+from privspec.core.spans import Span
 from privspec.kernel.core.reading import Grid
-from privspec.kernel.keys import Accuracy, KeyBlock, KeyColumn
+from privspec.kernel.keys import FINEST, Accuracy, Added, Cost, KeyBlock, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import GROUPS, LEAST
 from privspec.model.domains import Between, Domain, IntegerRange, Table, Unknown, unknown_keys
+from privspec.model.domains import Grid as Steps
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
@@ -40,6 +43,9 @@ WORDS = {
     "absolute": "the mean absolute error of the count of a key, that of a hidden one being 0",
     "squared": "the mean squared error of the count of a key, that of a hidden one being 0",
 }
+OFF = {"absolute": "absolute error", "squared": "squared error"}
+FINE = 2**20
+"""At least so many steps lie between the ends of a column that is added up and has no steps of its own."""
 MEASURES = (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED)
 
 
@@ -54,9 +60,24 @@ def words(block: KeyBlock) -> tuple[str, ...]:
     return (
         f"A key of {block.source} is what a record says in {names}{f', {only} counted' if only else ''}. A key "
         f"that no record has is never in {block.output}. One that is shown stands there {what}.",
-        f"The loss is {times}{WORDS[block.error]}{least}, {over}: `{block.expression}`.",
+        f"The loss is {'first ' * bool(block.added)}{times}{WORDS[block.error]}{least}, {over}: `{block.expression}`.",
+        *(line for one in block.added for line in _sum_words(block, one)),
         *(f"Line {one.line}: {one.text}." for one in block.accuracy),
     )
+
+
+def _sum_words(block: KeyBlock, one: Added) -> Iterator[str]:
+    """What stands beside the keys, and what its errors cost."""
+    ends = f"clipped to {show(one.lower)} to {show(one.upper)}"
+    if one.each is not None:
+        yield f"{one.each} has the sum of {one.column}, {ends}, of every key that {block.output} shows."
+    if one.rest is not None or one.whole is not None:
+        what = "how many records" if one.column is None else f"the sum of {one.column}, {ends}, that"
+        yield f"{one.rest or one.whole} has {what} all {'other ' * bool(one.rest)}keys have together."
+    for cost in one.costs:
+        hidden = ", that of a hidden key being 0" if cost.output == one.each else ""
+        times = f"{show(cost.weight)} times " if cost.weight != 1 else ""
+        yield f"Beside that, the loss has {times}the mean {OFF[cost.error]} of {cost.output}{hidden}."
 
 
 def reads(model: Model) -> bool:
@@ -73,14 +94,15 @@ def block_of(model: Model) -> KeyBlock:
     """
     if model.loss is None:
         raise without_loss(model)
-    (source,), (output,) = model.inputs, model.outputs
+    (source,) = model.inputs
     assert isinstance(source.domain, Table)
-    loss = _error(model, output, model.loss)
+    output, loss, sums = _parts(model, model.loss)
     law = _law(model, loss.question)
     sizes = None if law is None else _sizes(model, law)
     lines = [(one, _error(model, output, one.target.left)) for one in model.accuracy]
-    for found in (loss, *(found for _, found in lines)):
+    for found in (loss, *(found for _, found in lines), *sums):
         _check_sizes(model, loss, found, sizes)
+    added, steps = _added(source.domain, sums)
     return KeyBlock(
         source=source.name,
         output=output.name,
@@ -104,12 +126,85 @@ def block_of(model: Model) -> KeyBlock:
             )
             for one, found in lines
         ),
+        added=added,
+        steps=steps,
     )
+
+
+def _parts(model: Model, expr: syntax.Expr) -> tuple[GraphNode, Error, list[Error]]:
+    """The output that has the keys with its error, and the errors of all others.
+
+    Raises: Failure PS0502 for a loss that is no such sum, PS0504 for an output without a term.
+    """
+    found = list[tuple[GraphNode, Error]]()
+    for term in terms(expr, model):
+        body = term.body if isinstance(term, Term) and term.weight > 0 else None
+        told = ((node, _compared(model, node, body)) for node in model.outputs if body is not None)
+        one = next(((node, error) for node, error in told if error is not None), None)
+        if one is None or not isinstance(term, Term):
+            raise _unknown_error(model, model.outputs[0], expr, "the loss")
+        found.append((one[0], Error(term, *one[1])))
+    keys = [one for one in found if one[1].added is None]
+    if len(keys) != 1:
+        raise _unknown_error(model, model.outputs[0], expr, "the loss")
+    ((output, loss),) = keys
+    missing = [node for node in model.outputs if not any(node is other for other, _ in found)]
+    if missing:
+        message = f"the loss has no term about {missing[0].name}"
+        hint = f"add worst[ mean(|{missing[0].name} - sum({model.inputs[0].name}.column, by = {{...}})|) ]"
+        raise Failure("PS0504", missing[0].span, message, help=hint)
+    others = [error for node, error in found if node is not output]
+    strange = [one.added for one in others if one.added is not None and one.added.shown not in (None, output.name)]
+    if strange or len(others) + 1 < len(found):
+        raise _unknown_error(model, output, expr, "the loss")
+    return output, loss, others
+
+
+def _added(table: Table, sums: Sequence[Error]) -> tuple[tuple[Added, ...], int]:
+    """The sums beside keys, one of each column, and how many steps lie between the ends of each."""
+    columns = dict(table.attributes)
+    of = {error: error.added for error in sums if error.added is not None}
+    kinds = list(dict.fromkeys((one.column, one.of == "whole") for one in of.values()))
+    names = dict.fromkeys(name for name, _ in kinds)
+    ends = {name: _ends(name, columns[name], sums[0].term.span) for name in names if name is not None}
+    steps = lcm(*(each for *_, each in ends.values()))
+    steps *= max(1, -(-FINE // steps)) if any(isinstance(columns[name], Between) for name in ends) else 1
+    if steps > FINEST:
+        message = f"{' and '.join(ends)} have no steps in common that are large enough"
+        raise Failure("PS0502", sums[0].term.span, message, help="write their ends with fewer digits")
+    found = list[Added]()
+    for name, whole in kinds:
+        errors = {error: one for error, one in of.items() if (one.column, one.of == "whole") == (name, whole)}
+        outputs = {one.of: one.output for one in errors.values()}
+        if len({one.output for one in errors.values()}) > len(outputs):
+            span = next(iter(errors)).term.span
+            raise Failure("PS0502", span, "two outputs are the same sum", help="name one of them in the loss")
+        costs = tuple(Cost(one.output, error.error, error.term.weight, error.kind) for error, one in errors.items())
+        low, high = (Fraction(1), Fraction(1)) if name is None else ends[name][:2]
+        found.append(Added(name, low, high, outputs.get("each"), outputs.get("rest"), outputs.get("whole"), costs))
+    return tuple(found), steps
+
+
+def _ends(name: str, domain: Domain, span: Span) -> tuple[Fraction, Fraction, int]:
+    """The ends of a column, and a number of steps between them of which its numbers, and 0, are whole ones."""
+    match domain:
+        case IntegerRange(low=low, high=high):
+            step = Fraction(1)
+        case Steps(low=low, high=high) if domain.spacing is not None:
+            step = domain.step
+        case Between(low=low, high=high):
+            step = high - low
+        case _:
+            raise Failure("PS0502", span, f"{name} is no column of numbers", help="as in pay in 0..100000")
+    low, high = Fraction(low), Fraction(high)
+    steps = (high - low) / step
+    return low, high, int(steps * (low * steps / (high - low)).denominator)
 
 
 def _check_sizes(model: Model, loss: Error, found: Error, sizes: Grid | None) -> None:
     """Raises: Failure PS0502 for a line about other keys, PS0401 for an average without a law, PS0406 over no key."""
-    if _asked(found.question) != _asked(loss.question):
+    whole = found.added is not None and found.added.of == "whole"
+    if _asked(found.question, by=not whole) != _asked(loss.question, by=not whole):
         hint = "ask for them in a spec of their own"
         raise Failure("PS0502", found.term.span, "this is about other keys than the loss", help=hint)
     if found.kind == "worst":
@@ -166,13 +261,30 @@ def _column(name: str, domain: Domain, grouped: bool, kept: tuple[int, ...] | No
 # --- the loss ------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What an output has that stands beside keys: the sum of a column, or of records, of these keys in all.
+
+    `of`: of "each" that is shown, of the "rest" beside those of the output `shown`, or the "whole".
+    """
+
+    output: str
+    column: str | None
+    of: str
+    shown: str | None = None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Error:
-    """An average of an error of the release, and the question about the keys that it compares that with."""
+    """An average of an error of the release, and the question about the keys that it compares that with.
+
+    `added`: of sums that stand beside keys.
+    """
 
     term: Term
     error: str
     question: syntax.Call
+    added: Sum | None = None
 
     @property
     def kind(self) -> str:
@@ -191,30 +303,55 @@ def _error(model: Model, output: GraphNode, expr: syntax.Expr) -> Error:
     match list(terms(expr, model)):
         case [Term(weight=weight, body=body) as term] if weight > 0:
             found = _compared(model, output, body)
-            if found is not None:
+            if found is not None and found[2] is None:
                 return Error(term, *found)
-    what = "the loss" if expr is model.loss else "the error of a line"
+    raise _unknown_error(model, output, expr, "the loss" if expr is model.loss else "the error of a line")
+
+
+def _unknown_error(model: Model, output: GraphNode, expr: syntax.Expr, what: str) -> Failure:
     message = f"solve takes one error of {output.name} as {what}: of which keys are shown, or of their counts"
+    if what == "the loss":
+        message += "; and, added to it, errors of sums beside them"
     keys = f"keys({model.inputs[0].name}, by = {{...}})"
     count = keys.replace("keys", "count")
     hint = f"E[ missed({output.name}, {keys}) ], or E[ mean(|{output.name} - {count}|) ], or mean((...)^2)"
-    raise Failure("PS0502", expr.span, message, help=hint)
+    return Failure("PS0502", expr.span, message, help=hint)
 
 
-def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, syntax.Call] | None:
+def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, syntax.Call, Sum | None] | None:
+    """The error of an output, what it is compared with, and of what stands beside keys what it is."""
     match body:
         case syntax.Call(function="missed", arguments=(syntax.Name(id=name), other)) if name == output.name:
             found = _question(model, other, ("keys",))
-            return None if found is None else ("missed", found)
+            return None if found is None else ("missed", found, None)
     size = measured(body)
     error = {("abs", False): "absolute", (None, True): "squared"}.get((size.norm, size.squared))
-    if error is None or size.function != "mean" or size.each is not None:
+    if error is None or size.each is not None:
         return None
     for other in beside_output(size.error, output.name):
-        found = _question(model, other, ("count", "histogram"))
-        if found is not None:
-            return error, found
+        if size.function == "mean" and (found := _question(model, other, ("count", "histogram"))) is not None:
+            return error, found, None
+        if size.function == "mean" and (found := _question(model, other, ("sum",))) is not None:
+            return None if (column := _column_of(found)) is None else (error, found, Sum(output.name, column, "each"))
+        if size.function is None and (found := _question(model, other, ("count", "sum"))) is not None:
+            column = _column_of(found) if found.function == "sum" else None
+            if GROUPS in _settings(found) or (column is None and found.function == "sum"):
+                return None
+            return error, found, Sum(output.name, column, "whole")
+        match _question(model, other, ("others",)):
+            case syntax.Call(arguments=(syntax.Name(id=shown), inner)) if size.function is None:
+                found = _question(model, inner, ("count", "histogram", "sum"))
+                column = None if found is None or found.function != "sum" else _column_of(found)
+                if found is not None and (column is not None or found.function != "sum"):
+                    return error, found, Sum(output.name, column, "rest", shown)
     return None
+
+
+def _column_of(question: syntax.Call) -> str | None:
+    """The one column that a sum adds up; None of a product."""
+    given = [one for one in question.arguments if isinstance(one, syntax.SetOf)]
+    names = _texts(given[0]) if given else []
+    return names[0] if len(names) == 1 else None
 
 
 def _question(model: Model, expr: syntax.Node, functions: Sequence[str]) -> syntax.Call | None:
@@ -223,9 +360,10 @@ def _question(model: Model, expr: syntax.Node, functions: Sequence[str]) -> synt
     return found if isinstance(found, syntax.Call) and found.function in functions else None
 
 
-def _asked(question: syntax.Call) -> tuple[str, ...]:
-    """What a question says, but for which keys it is about: groups and conditions in one order."""
-    return tuple(sorted(f"{name} = {spell(one)}" for name, one in _settings(question).items() if name != LEAST))
+def _asked(question: syntax.Call, *, by: bool = True) -> tuple[str, ...]:
+    """What a question says, but for which keys it is about: groups, where they matter, and conditions in one order."""
+    left = (LEAST,) if by else (LEAST, GROUPS)
+    return tuple(sorted(f"{name} = {spell(one)}" for name, one in _settings(question).items() if name not in left))
 
 
 def _law(model: Model, question: syntax.Call) -> DataModel | None:
@@ -281,20 +419,12 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     source = next(node for node in model.inputs if unknown_keys(node.domain))
     assert isinstance(source.domain, Table)
     alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
-    key = next(name for name, domain in source.domain.attributes if isinstance(domain, Unknown))
-    for name, domain in source.domain.attributes:
-        if isinstance(domain, Between):
-            hint = f"count records, histogram({source.name}, by = {{{key}}}), or list the keys: {key} in {{a, b, c}}"
-            yield source.span, f"sums of {name} by {what}", hint
-            return
     yield from besides(model, what, alone)
     if not model.trust.central:
         yield model.trust_span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
     for node in model.inputs:
         if node is not source:
             yield node.span, f"{node.name} beside the unknown keys of {source.name}", alone
-    for node in model.outputs[1:]:
-        yield node.span, f"{node.name} beside {model.outputs[0].name}, of unknown keys", alone
     if source.domain.records is not None:
         yield source.span, f"{what} of a table of a known size", f"write `input {source.name} in table(...)`"
     for one in model.computed:

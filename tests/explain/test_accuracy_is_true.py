@@ -386,11 +386,12 @@ def keys(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
     kept = case.kept.get(held.name)
     header = [*([kept["person"]] if kept else []), *held.domain.names]  # type: ignore[attr-defined]
     wanted = {one.name: one.kept for one in block.columns if one.kept is not None}
+    numbers = {one.column for one in block.added}
     rows = []
     for place, many in enumerate(sizes):
         for person in range(many):
             cells = [
-                f"key {place}" if name not in wanted else str(wanted_value(block, name))
+                "1" if name in numbers else f"key {place}" if name not in wanted else str(wanted_value(block, name))
                 for name in header[len(header) - len(held.domain.names) :]
             ]  # type: ignore[attr-defined]
             rows.append([*([f"p{place} {person}"] if kept else []), *cells])
@@ -420,6 +421,31 @@ def keys(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
     averages = found.mean(axis=0)
     error = FAR * float(averages.std()) / np.sqrt(len(averages))
     assert abs(float(averages.mean()) - most**power) <= error + ROUNDED * most
+
+
+def beside_keys(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
+    """The noise of sums: of ten keys that are always shown, of all others, of which there are none, and of all."""
+    if data.spoilt:
+        return
+    mechanism: Any = case.mechanism
+    block, kept = mechanism.executed.block, mechanism.executed.kept()
+    columns = list(dict.fromkeys(one.column for one in block.added if one.column is not None))
+    content = {(f"key {i}",): (len(kept), *(block.steps for _ in columns)) for i in range(10)}
+    secret = mechanism.secret(content, strict=False)
+    for name, least, most in said.sizes:
+        (one,) = (one for one in block.added if name in one.outputs)
+        # of a column every key has so many records at the lower end but one, which is at the upper
+        each = len(kept) * one.lower + (one.upper - one.lower)
+        wanted = float(each * (10 if name == one.whole else 1)) if name != one.rest else 0.0
+        drawn = [np.reshape(secret.draw(SimulationRandomness(seed)).outputs[name], -1) for seed in range(TIMES)]
+        assert within_rms(np.concatenate(drawn) - wanted, least, most)
+
+
+def within_rms(errors: Array, least: float, most: float) -> bool:
+    """Whether errors of Laplace noise have a root mean square between two."""
+    found = float(np.sqrt(np.mean(errors**2)))
+    margin = FAR * found * np.sqrt(5 / errors.size) / 2 + ROUNDED * most
+    return least - margin <= found <= most + margin
 
 
 def wanted_value(block: Any, name: str) -> str:
@@ -551,6 +577,7 @@ CHECKS: Mapping[str, Callable[[Case, Accuracy, Made, Path], None]] = {
     "root mean square l": points,
     "of 95 in 100": points,
     "key ": keys,
+    "noise beside keys": beside_keys,
     "ranks": selections,
     "distance": selections,
     "mismatch": selections,

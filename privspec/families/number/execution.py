@@ -32,7 +32,7 @@ from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.chains import Chain, ChainBlock
 from privspec.kernel.core.problem import Data
-from privspec.kernel.keys import KeyBlock, KeyColumn, Keys
+from privspec.kernel.keys import Added, KeyBlock, KeyColumn, Keys
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, discrete_laplace
@@ -42,6 +42,8 @@ RULE = (
     "composed form (NFC), with one blank for blanks and control signs; keys stand in the order of their texts"
 )
 Key = tuple[str, ...]
+Sums = tuple[int, ...]
+"""How many records, and of every column that is added up the steps above its lower end."""
 
 
 def text_of(cell: Any) -> str:
@@ -49,14 +51,17 @@ def text_of(cell: Any) -> str:
     return clean_text(str(cell)) if isinstance(cell, str | bool) else canonical_text(cell) or ""
 
 
-def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
-    """How many records each key has, in the order of the keys; of each person those that are kept.
+def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, Sums]:
+    """How many records each key has, and sums of them, in the order of the keys; of each person those that are kept.
 
     Raises: DataError PS0801 to PS0809.
     """
     name, columns = block.source, block.columns
     source, kept = located(name, given_for(name, data)), said.kept
-    asked = Statistic(name, tuple(map(_attribute, columns)), 1, None if kept is None else kept.person, said.derived)
+    added = [one for place, one in enumerate(block.added) if place == _first(block, one.column)]
+    attributes = (*map(_attribute, columns), *map(_numbers, added))
+    person = None if kept is None else kept.person
+    asked = Statistic(name, attributes, block.steps, person, said.derived)
     names = asked.columns[kept is not None :]
     if isinstance(source, Path) and source.suffix.lower() == ".json":
         found = load_json(name, source)
@@ -75,7 +80,11 @@ def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstan
         return {}
     groups = asked.followed(Groups.joined(asked, table.groups(asked.read, lambda *_: None)))
     times = list(groups.records)
-    read = [_texts(*pair, times, name, circumstances) for pair in zip(columns, groups.keys, strict=True)]
+    read = [_texts(*pair, times, name, circumstances) for pair in zip(columns, groups.keys, strict=False)]
+    read += [
+        _known(one, cells, times, name, circumstances)
+        for one, cells in zip(added, groups.keys[len(columns) :], strict=True)
+    ]
     rows = list(zip(*read, strict=True))
     if circumstances.strict and any(None in row for row in rows):
         refuse_strictly(name)
@@ -90,11 +99,13 @@ def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstan
             [0 if key is None else count for key, count in zip(keys, times, strict=True)], dtype=np.int64
         )
         times = cut(kept, name, people, cells, counted, circumstances).tolist()
-    counts: dict[Key, int] = {}
-    for key, count in zip(keys, times, strict=True):
-        if key is not None and count:
-            counts[key] = counts.get(key, 0) + count
-    return dict(sorted(counts.items()))
+        groups = groups.of(np.array(times, dtype=np.int64))
+    alone = [asked.sets.index((place,)) for place in asked.added]
+    sums: dict[Key, Sums] = {}
+    for key, *own in zip(keys, times, *(groups.sums[place] for place in alone), strict=True):
+        if key is not None and own[0]:
+            sums[key] = tuple(map(int.__add__, sums.get(key, (0,) * len(own)), map(int, own)))
+    return dict(sorted(sums.items()))
 
 
 def _key(row: Sequence[tuple[str, bool] | None], columns: Sequence[KeyColumn]) -> Key | None:
@@ -102,7 +113,7 @@ def _key(row: Sequence[tuple[str, bool] | None], columns: Sequence[KeyColumn]) -
     found = [cell for cell in row if cell is not None]
     if len(found) < len(row) or not all(kept for _, kept in found):
         return None
-    return tuple(text for (text, _), column in zip(found, columns, strict=True) if column.grouped)
+    return tuple(text for (text, _), column in zip(found, columns, strict=False) if column.grouped)
 
 
 def _attribute(column: KeyColumn) -> Attribute:
@@ -110,6 +121,30 @@ def _attribute(column: KeyColumn) -> Attribute:
     if column.lower is not None and column.upper is not None:
         return Attribute(column.name, (), column.lower, column.upper)
     return Attribute(column.name, column.values or ("",))
+
+
+def _first(block: KeyBlock, column: str | None) -> int | None:
+    """The place of the first sum of a column."""
+    return None if column is None else next(i for i, one in enumerate(block.added) if one.column == column)
+
+
+def _numbers(one: Added) -> Attribute:
+    """A column that is added up, as engines read it."""
+    return Attribute(str(one.column), (str(one.lower), str(one.upper)), shared=True)
+
+
+def _known(
+    one: Added, cells: Sequence[bool], times: Sequence[int], name: str, circumstances: RunContext
+) -> list[tuple[str, bool] | None]:
+    """Whether each record has a number: None where it has none."""
+    fit = circumstances.keeper.fit(
+        name, str(one.column), fate="their records are left out", lower=float(one.lower), upper=float(one.upper)
+    )
+    fit.rows += sum(times)
+    for missing, count in zip(cells, times, strict=True):
+        if missing:
+            fit.cell(None, count)
+    return [None if missing else ("", True) for missing in cells]
 
 
 def _texts(
@@ -136,23 +171,25 @@ def _texts(
     return [known[cell] for cell in cells]
 
 
-class KeyMechanism(BlockMechanism[Keys, dict[Key, int]]):
+class KeyMechanism(BlockMechanism[Keys, dict[Key, Sums]]):
     """Every key that occurs draws a threshold of its own."""
 
     BLOCK = KeyBlock
 
     @staticmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, Sums]:
         return read_counts(block, source, data, circumstances)
 
     @property
-    def nothing(self) -> dict[Key, int]:
-        """One key that is shown as often as not."""
-        return {("",): next(n for n, chance in enumerate(self.executed.kept(), 1) if 2 * chance >= 1)}
+    def nothing(self) -> dict[Key, Sums]:
+        """One key that is shown as often as not, its numbers at their lower ends."""
+        half = next(n for n, chance in enumerate(self.executed.kept(), 1) if 2 * chance >= 1)
+        columns = {one.column for one in self.executed.block.added if one.column is not None}
+        return {("",): (half, *(0 for _ in columns))}
 
 
-class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
-    """How many records each key has."""
+class KeySecret(BlockSecret[KeyMechanism, dict[Key, Sums]]):
+    """How many records each key has, and sums of them."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -165,9 +202,35 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
         return len(self.content)
 
     def numbers(self, randomness: Randomness) -> list[float]:
-        """For every key in order its count, or 1 where keys are shown alone, and 0 where it is hidden."""
-        shown, counts = dict(self.shown(randomness)), self.mechanism.executed.block.counts
-        return [float(shown.get(key, 0) if counts else key in shown) for key in self.content]
+        """For every key in order its count, or 1 where keys are shown alone, and 0 where it is hidden; then sums."""
+        shown, block = dict(self.shown(randomness)), self.mechanism.executed.block
+        found = [float(shown.get(key, 0) if block.counts else key in shown) for key in self.content]
+        drawn = self.sums(list(shown), randomness)
+        for one in block.added:
+            if one.each is not None:
+                each = dict(zip(shown, drawn[one.each], strict=True))
+                found += [float(each.get(key, 0)) for key in self.content]
+            if (together := one.rest or one.whole) is not None:
+                found += map(float, drawn[together])
+        return found
+
+    def sums(self, shown: Sequence[Key], randomness: Randomness) -> dict[str, list[Fraction]]:
+        """Noisy sums of the keys that are shown, in their order, that of all others, and that of all."""
+        keys, listed, found = self.mechanism.executed, set(shown), dict[str, list[Fraction]]()
+        columns = list(dict.fromkeys(one.column for one in keys.block.added if one.column is not None))
+        for one, scale in zip(keys.block.added, keys.scales, strict=True):
+            unit, place = keys.block.unit(one), 1 + columns.index(one.column) if one.column is not None else None
+            low = int(one.lower / unit)
+            # of every key how many records, each at the lower end, and the steps above it
+            steps = {key: own[0] * low + (0 if place is None else own[place]) for key, own in self.content.items()}
+            sums = {
+                one.each: [steps[key] for key in shown],
+                one.rest: [sum(value for key, value in steps.items() if key not in listed)],
+                one.whole: [sum(steps.values())],
+            }
+            for name in one.outputs:
+                found[name] = [unit * (value + discrete_laplace(scale, randomness)) for value in sums[name]]
+        return found
 
     def shown(self, randomness: Randomness) -> list[tuple[Key, int]]:
         """The keys that reach their thresholds, each with its released count; in the order of the keys."""
@@ -175,7 +238,7 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
         law = RowLaw(tuple(accumulate(keys.steps)), keys.total)
         thresholds = (law.draws(len(self.content), randomness) + 1).tolist()
         drawn = zip(self.content.items(), thresholds, strict=True)
-        return [(key, count - threshold + keys.centre) for (key, count), threshold in drawn if count >= threshold]
+        return [(key, count - threshold + keys.centre) for (key, (count, *_)), threshold in drawn if count >= threshold]
 
     def draw(self, randomness: Randomness) -> Drawn:
         block, shown = self.mechanism.executed.block, self.shown(randomness)
@@ -185,7 +248,24 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
             values: NDArray[Any] = np.array([count for _, count in shown], dtype=np.int64)
         else:
             values = _words([", ".join(key) for key, _ in shown])
-        return Drawn({block.output: values}, "1" if block.counts else None, labels={block.output: labels})
+        released, named = {block.output: values}, {block.output: labels}
+        drawn = self.sums([key for key, _ in shown], randomness)
+        for one in block.added:
+            if one.each is not None:
+                released[one.each] = np.array(list(map(float, drawn[one.each])))
+                named[one.each] = labels
+            if (together := one.rest or one.whole) is not None:
+                released[together] = np.array(float(drawn[together][0]))
+        sizes = self._sizes()
+        errors = {name: np.full(released[name].shape, size) for name, size in sizes.items()}
+        return Drawn(released, "1" if block.counts and not block.added else None, labels=named, deviations=errors)
+
+    def _sizes(self) -> dict[str, float]:
+        """The standard deviation of the noise in each number of an output that has sums."""
+        keys = self.mechanism.executed
+        pairs = list(zip(keys.block.added, keys.scales, strict=True))
+        size = {one: float(keys.block.unit(one)) * sqrt(laplace_variance(scale, Fraction(1))) for one, scale in pairs}
+        return {name: size[one] for one in size for name in one.outputs}
 
 
 def _words(texts: Sequence[str]) -> NDArray[Any]:

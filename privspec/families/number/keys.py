@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, exp, expm1, floor, log, sqrt
+from math import ceil, exp, expm1, floor, inf, log, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -67,6 +67,10 @@ SPARE = Fraction(1, 2**70)
 SPLITS, SOLVED = 32, 3
 PARTS = (0.3, 0.5, 0.7, 0.85, 0.95)
 """Parts of delta that are tried for Gaussian noise."""
+SHARES = 2**20
+"""Of the epsilon of all, sums beside keys spend so many shares."""
+LEAST_SHARE, NEAR_SHARE, ROUNDS = 1e-3, 0.02, 3
+"""The least share of a sum, how near to the best one it is found, and how often where there are several."""
 SLACK, BEYOND = 1e-9, 1e-3
 """What doubles may be off, relatively; the part of what is cut off of a Gaussian law that lies above."""
 """Shares of epsilon that are looked at where a unit moves several keys, and those of them that are solved."""
@@ -74,13 +78,24 @@ SLACK, BEYOND = 1e-9, 1e-3
 
 @dataclass(frozen=True, eq=False, slots=True)
 class System:
-    """A spec in numbers, as the kernel reads it; `moved` is what one unit of its one line moves."""
+    """A spec in numbers, as the kernel reads it; `moved` is what one unit of its one line moves.
+
+    `scales`: those of the noise of the sums beside keys, for which epsilon is what is left.
+    """
 
     model: Model
     block: KeyBlock
     moved: Records
     epsilon: Fraction
     delta: Fraction
+    scales: tuple[Fraction, ...] = ()
+
+    def spent(self, shares: Sequence[float]) -> System:
+        """What is left for keys where the sums beside them spend shares of epsilon."""
+        parts = [self.epsilon * max(round(share * SHARES), 1) / SHARES for share in shares]
+        sizes = [self.moved.moves * one.farthest / self.block.unit(one) for one in self.block.added]
+        scales = tuple(size / part for size, part in zip(sizes, parts, strict=True))
+        return replace(self, epsilon=self.epsilon - sum(parts), scales=scales)
 
 
 class UnknownKeys:
@@ -102,7 +117,7 @@ class UnknownKeys:
             raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
         unit = Unit(one.kind, one.inputs, one.adding, one.count, None, None, exactly=False)
         change = moved(unit, kept_of(model, model.inputs[0]))
-        return System(model, block, change, *measure.amounts.values())
+        return System(model, block, change, measure.amounts["epsilon"], measure.amounts["delta"])
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The largest chances, and the centre of counts with the least error.
@@ -110,7 +125,8 @@ class UnknownKeys:
         Raises: SpecError PS0515 where there would be too many thresholds.
         """
         started = perf_counter()
-        found, block = best(system), system.block
+        shares, block = split(system), system.block
+        found = best(system.spent(shares))
         if not found:
             (line,) = model.requirements
             message = f"so small an epsilon makes more than {MOST_STEPS:,} thresholds"
@@ -131,10 +147,10 @@ class UnknownKeys:
             lambda: _stated(system, taken) | {"claims": claims},
             lambda: _bound(system, witness),
             CLASSES[1 + (witness is not None)],
-            UNITS[block.error],
+            "" if block.added else UNITS[block.error],
             block.kind,
             others,
-            lambda: _prices(system, taken),
+            lambda: _prices(system, shares, taken),
             {"name": "recursion over counts", "seconds": perf_counter() - started},
             program=lambda: "chances to show a key follow one from another, in closed form",
         )
@@ -183,7 +199,7 @@ def _witness(system: System) -> dict[str, Any] | None:
 
 def _bound(system: System, witness: dict[str, Any] | None) -> Fraction:
     """No mechanism that shows only keys that occur has less."""
-    return lower_bound(system.block, system.epsilon, system.delta, JsonNode(witness, "bound"))
+    return lower_bound(system.block, system.moved, system.epsilon, system.delta, JsonNode(witness, "bound"))
 
 
 def _conflict(system: System, found: Sequence[Found]) -> Infeasible:
@@ -222,10 +238,10 @@ def half_of(epsilon: Fraction, delta: Fraction) -> float:
     return log(1 + expm1(min(float(epsilon), 30.0)) / (2 * float(delta))) / float(epsilon)
 
 
-def as_keys(block: KeyBlock, steps: tuple[int, ...]) -> Keys:
+def as_keys(block: KeyBlock, steps: tuple[int, ...], scales: tuple[Fraction, ...] = ()) -> Keys:
     """The thresholds with the centre of counts that costs least, by doubles: any centre is as private."""
     total = sum(steps)
-    keys = Keys(block, Grid((len(steps),), Fraction(1, total), steps), 0)
+    keys = Keys(block, Grid((len(steps),), Fraction(1, total), steps), 0, scales)
     if not block.counts:
         return keys
     chances = np.array([float(Fraction(step, total)) for step in steps])
@@ -277,9 +293,36 @@ class Found:
                 yield one, reached
 
 
+def split(system: System) -> list[float]:
+    """The shares of epsilon of sums beside keys of least cost, each searched in turn, by the law best for even ones."""
+    count = len(system.block.added)
+    even = [ranked(law(system.spent([1 / (count + 1)] * count))) for law in LAWS] if count else []
+    law = min((one[0].loss, place) for place, one in enumerate(even) if one)[1] if any(even) else 0
+    # a share against that of the keys, in logarithms
+    weights = np.zeros(count)
+
+    def shares() -> list[float]:
+        parts = np.exp(weights)
+        return [float(one) for one in parts / (1 + parts.sum())]
+
+    def loss(weight: float, place: int) -> float:
+        weights[place] = weight
+        losses = [one.loss for one in LAWS[law](system.spent(shares()))]
+        return log(float(min(losses))) if losses else inf
+
+    widest = -log(LEAST_SHARE)
+    for _ in range(ROUNDS if count > 1 else 1):
+        for place in range(count):
+            least = scipy.optimize.minimize_scalar(
+                loss, bounds=(-widest, widest), args=(place,), method="bounded", options={"xatol": NEAR_SHARE}
+            )
+            weights[place] = least.x
+    return shares()
+
+
 def best(system: System) -> tuple[Found, ...]:
     """The thresholds of every law with the least loss of that law, the best first."""
-    laws = (ranked(_composed(system)), ranked(_gaussian(system)))
+    laws = (ranked(law(system)) for law in LAWS)
     return ranked(some[0] for some in laws if some)
 
 
@@ -295,7 +338,7 @@ def _composed(system: System) -> Iterator[Found]:
     for _, share, delta in sorted(known)[:SOLVED]:
         steps = steps_of(share, delta)
         if steps is not None:
-            keys = as_keys(system.block, steps)
+            keys = as_keys(system.block, steps, system.scales)
             least = keys.law.delta_up(change, epsilon, share)
             if least <= system.delta:
                 yield Found("a truncated geometric law of thresholds", keys, least, {"share": str(share)}, keys.loss())
@@ -314,14 +357,17 @@ def _gaussian(system: System) -> Iterator[Found]:
         if not 0 < off < 1 / 4 or scale * 20 > MOST_STEPS:
             continue
         middle = 0.5 - scale * float(scipy.special.ndtri(off * (1 - 2 * BEYOND)))
-        found = _cut_gaussian(system.block, Fraction(scale), Fraction(middle), off * BEYOND)
+        found = _cut_gaussian(system, Fraction(scale), Fraction(middle), off * BEYOND)
         least = found.law.delta_up(change, epsilon, Normal(Fraction(scale), Fraction(middle)))
         if least <= delta:
             claims = {"scale": str(Fraction(scale)), "middle": str(Fraction(middle))}
             yield Found("a Gaussian law of thresholds", found, least, claims, found.loss())
 
 
-def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: float) -> Keys:
+LAWS = (_composed, _gaussian)
+
+
+def _cut_gaussian(system: System, scale: Fraction, middle: Fraction, beyond: float) -> Keys:
     """The chances of round(middle + scale Z) from 1 on, up to where so little is left, in steps of 2^-128."""
     most = ceil(float(middle) - float(scale) * float(scipy.special.ndtri(beyond)) + 1)
     with ctx.workprec(2 * BITS):
@@ -330,7 +376,7 @@ def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: fl
         chances = [end((one - after).mid()) for one, after in pairwise(above)]
     steps = [max(floor(chance * 2**BITS), 0) for chance in chances]
     steps[steps.index(max(steps))] += 2**BITS - sum(steps)
-    return as_keys(block, tuple(steps))
+    return as_keys(system.block, tuple(steps), system.scales)
 
 
 def _alternatives(system: System, found: list[Found]) -> Iterator[Alternative]:
@@ -338,6 +384,12 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[Alternative]:
     for one in found:
         fits = not list(one.breaks())
         yield Alternative(one.name, float(one.loss), MEETS if fits else MISSES, fits)
+    if system.block.added:
+        for even in best(system.spent([1 / (1 + len(system.block.added))] * len(system.block.added)))[:1]:
+            fits = not list(even.breaks())
+            name = "equal shares of epsilon for keys and each sum"
+            yield Alternative(name, float(even.loss), MEETS if fits else MISSES, fits)
+        return
     if system.moved.moves > 1 or system.block.accuracy:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
@@ -380,9 +432,9 @@ def _stated(system: System, found: Found) -> dict[str, Any]:
     }
 
 
-def _prices(system: System, found: Found) -> Iterator[dict[str, Any]]:
+def _prices(system: System, shares: Sequence[float], found: Found) -> Iterator[dict[str, Any]]:
     """What a tenth more epsilon would bring."""
     (line,) = system.model.requirements
-    after = best(replace(system, epsilon=system.epsilon * STEP))
+    after = best(replace(system, epsilon=system.epsilon * STEP).spent(shares))
     if after and float(found.loss):
         yield price(line, float(after[0].loss) / float(found.loss) - 1)

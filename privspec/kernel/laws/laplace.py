@@ -128,3 +128,11 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
     with ctx.workprec(4 * BITS + 2 * bits):
         return nearest(ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2))
+
+
+def laplace_size(scale: Fraction) -> Fraction:
+    """The mean absolute value of the same law on whole numbers, 1 / sinh(1 / scale), to 128 bits."""
+    if scale * STEEPEST < 1:
+        return ZERO
+    with ctx.workprec(4 * BITS):
+        return nearest(1 / ball(1 / scale).sinh())
