@@ -427,7 +427,18 @@ class MeanFact(ValueFact):
     @property
     def largest(self) -> Quantity:
         """How many times as likely a report can be at one number as at another."""
-        return rounded(max(Fraction(max(some), min(some)) for some in zip(*self.done.term.rows, strict=True)), 4, UP)
+        columns = (some for kind in self.done.kinds for some in zip(*kind.term.rows, strict=True))
+        return rounded(max(Fraction(max(some), min(some)) for some in columns), 4, UP)
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of reports there are."""
+        return len(self.done.each)
+
+    @property
+    def personal(self) -> bool:
+        """Whether there are several, by the epsilon of each party."""
+        return self.kinds > 1
 
     @property
     def effects(self) -> Effects:
@@ -454,8 +465,8 @@ class MeanFact(ValueFact):
         first, last = self.ends
         held = self.block.held
         return {
-            "rows": len(self.done.term.rows),
-            "columns": len(self.done.term.rows[0]),
+            "rows": len(self.done.kinds[0].term.rows),
+            "columns": listing(list(dict.fromkeys(str(len(kind.term.rows[0])) for kind in self.done.kinds)), "or"),
             "values_many": len(held.values) if isinstance(held, Listed) else 0,
             "first": first,
             "last": last,
@@ -469,19 +480,24 @@ class MeanFact(ValueFact):
 
     def in_figures(self) -> list[Block]:
         held = self.block.held
-        known = list(map(exact, held.values)) if isinstance(held, Listed) else [None] * len(self.done.term.rows)
-        columns = self.done.columns()
-        shown = range(min(len(columns), MOST_CELLS))
-        rows: list[tuple[Quantity | str | None, ...]] = [
-            (known[r], *(rounded(Fraction(chances[z], self.done.term.whole), 4) for z in shown))
-            for r, chances in enumerate(self.done.term.rows)
-        ]
-        rows += [
-            (f"estimate {j + 1}" if self.several else "estimate", *(rounded(columns[z][j], 4) for z in shown))
-            for j in range(self.done.numbers)
-        ]
-        more = phrase("means.chances.more", left=len(columns) - len(shown)) if len(columns) > len(shown) else ""
-        return [tabled("means.chances", rows, [f"#{z + 1}" for z in shown], block=self.block, rest=more)]
+        tables = list[Block]()
+        for number, kind in enumerate(self.done.kinds, 1):
+            laws, columns = kind.term, kind.columns()
+            known = list(map(exact, held.values)) if isinstance(held, Listed) else [None] * len(laws.rows)
+            shown = range(min(len(columns), MOST_CELLS))
+            rows: list[tuple[Quantity | str | None, ...]] = [
+                (known[r], *(rounded(Fraction(chances[z], laws.whole), 4) for z in shown))
+                for r, chances in enumerate(laws.rows)
+            ]
+            rows += [
+                (f"estimate {j + 1}" if self.several else "estimate", *(rounded(columns[z][j], 4) for z in shown))
+                for j in range(self.done.numbers)
+            ]
+            more = phrase("means.chances.more", left=len(columns) - len(shown)) if len(columns) > len(shown) else ""
+            own = phrase("means.chances.own", number=number, many=kind.block.count) if self.personal else ""
+            heads = [f"#{z + 1}" for z in shown]
+            tables.append(tabled("means.chances", rows, heads, block=self.block, rest=f"{own}{more}"))
+        return tables
 
 
 # --- counts of unknown keys -----------------------------------------------------------------------

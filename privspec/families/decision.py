@@ -50,6 +50,7 @@ FEW = Fraction(1, 10**6)
 """By so much more than what is reached a line is offered as a way out."""
 CONSTANT = "the middle, whatever the data"
 """The least of all answers that look at no data."""
+WRONG = "wrong on average, which E[...] does not allow: worst[...] takes it, or better, where it loses less"
 STEP = Fraction(11, 10)
 """By so much what a line allows is raised, to say what the line costs."""
 
@@ -424,9 +425,14 @@ def guarantee(
     }
 
 
-def promised(requirement: Requirement, index: int, least: Fraction | None, because: str) -> dict[str, Any]:
-    """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than anybody asks for."""
-    asked = max(one.amounts["epsilon"] for one in requirement.measure.by_person)
+def promised(
+    requirement: Requirement, index: int, least: Fraction | None, because: str, most: Fraction | None = None
+) -> dict[str, Any]:
+    """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than anybody asks for.
+
+    Args: most, what is enough for a line of another measure.
+    """
+    asked = max(one.amounts["epsilon"] for one in requirement.measure.by_person) if most is None else most
     said = asked if least is None else min(Fraction(decimal_up(least)), asked)
     return guarantee(requirement, index, {"epsilon": said}, (because,))
 

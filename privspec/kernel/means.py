@@ -1,6 +1,7 @@
 """Sums of functions of what parties hold, from one report of each: a table, and unbiased estimates for its columns.
 
-Each party draws a column of a table by the row of what it holds, and sends it. Every column has an estimate of each
+Each party draws a column of a table by the row of what it holds, and sends it; where parties have epsilons of their
+own, of the table of its own epsilon. Every column has an estimate of each
 number; what is released of a number is `scale` times the sum of the estimates of all reports, and a public shift. The
 mean of a row's estimates is exactly what the row stands for, so that what is released is unbiased whatever people hold.
 
@@ -24,10 +25,18 @@ from math import comb, lcm, prod
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
-from privspec.kernel.core.problem import Mechanism, PlanUnderCheck
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen
+from privspec.kernel.core.problem import AskedMeasure, Guarantee, Mechanism, Obligation, PlanUnderCheck
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, Wholes, frozen
 from privspec.kernel.core.tables import table_of
-from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, PURE_MEASURES
+from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.measures import (
+    APPROXIMATE,
+    GAUSSIAN,
+    LOCAL_APPROXIMATE,
+    PURE_MEASURES,
+    RENYI,
+    ZERO_CONCENTRATED,
+)
 from privspec.kernel.promises import Promise, Question, are_chances, epsilon_of, judge_promises
 from privspec.kernel.reports import MOST_PARTIES, ReportRules, guarantees_of
 from privspec.kernel.tables_forms import means
@@ -39,8 +48,9 @@ AMONG = ("", "all unbiased estimates from one report of each party")
 MOST_ROWS = 16
 """Rows of a table, and values of which a bound is: all sets of them are gone through."""
 MOST_POWER = 8
-MEASURES = (*PURE_MEASURES, APPROXIMATE, LOCAL_APPROXIMATE)
-"""What reports of pure epsilon are judged by; those with a delta ask for less."""
+WEAKER = (ZERO_CONCENTRATED, GAUSSIAN, RENYI)
+MEASURES = (*PURE_MEASURES, APPROXIMATE, LOCAL_APPROXIMATE, *WEAKER)
+"""What reports of pure epsilon are judged by; others ask for less."""
 Point = list[Fraction]
 
 
@@ -266,45 +276,88 @@ WORDS = {"MeanBlock.kind": ("expected", "worst")}
 
 
 @frozen
+class Report:
+    """A further kind of report."""
+
+    table: Grid
+    estimates: Grid
+
+
+@frozen
 class Means(Mechanism):
-    """What is executed: the table of a report, and the estimates of its columns (columns, numbers)."""
+    """What is executed: the table of a report, and the estimates of its columns (columns, numbers).
+
+    Where parties have figures of their own: `more` kinds of reports, and `of` each party which of all it sends. What is
+    shown is then a place among the columns of all kinds, one kind after another.
+    """
 
     FORM = "means"
 
     block: MeanBlock
     table: Grid
     estimates: Grid
+    of: Wholes | None = None
+    more: tuple[Report, ...] = ()
     term: Table = field(init=False)
 
     def __post_init__(self) -> None:
-        block, columns = self.block, self.estimates.shape[0]
-        shapes = (len(block.held.points()), columns), (columns, len(block.numbers))
-        if (self.table.shape, self.estimates.shape) != shapes:
-            raise Refused("has a table or estimates of other values, reports or numbers")
-        law = table_of(self.table, block.outputs[0].name)
+        block, name, every = self.block, self.block.outputs[0].name, self.each
+        kinds = {0} if self.of is None else set(self.of)
+        if kinds != set(range(len(every))) or (self.of is not None and len(self.of) != block.count):
+            raise Refused("does not say of each party what it sends, or some kind is sent by none")
+        for table, estimates in every:
+            columns = estimates.shape[0]
+            shapes = (len(block.held.points()), columns), (columns, len(block.numbers))
+            if (table.shape, estimates.shape) != shapes:
+                raise Refused("has a table or estimates of other values, reports or numbers")
+        laws = [table_of(table, name) for table, _ in every]
+        whole, widths = lcm(*(law.whole for law in laws)), [len(law.rows[0]) for law in laws]
+        rows = [
+            (*[0] * sum(widths[:kind]), *(n * (whole // law.whole) for n in row), *[0] * sum(widths[kind + 1 :]))
+            for kind, law in enumerate(laws)
+            for row in law.rows
+        ]
         # whoever sees an output sees all reports
-        places = tuple((one.name, tuple(range(columns))) for one in block.outputs)
-        object.__setattr__(self, "term", Table(law.rows, law.whole, places))
+        places = tuple((one.name, tuple(range(sum(widths)))) for one in block.outputs)
+        object.__setattr__(self, "term", Table(tuple(rows), whole, places))
+
+    @property
+    def each(self) -> list[tuple[Grid, Grid]]:
+        """The table and the estimates of every kind."""
+        return [(self.table, self.estimates), *((one.table, one.estimates) for one in self.more)]
+
+    @property
+    def kinds(self) -> list[Means]:
+        """What the parties execute that send a kind, one kind after another."""
+        if self.of is None:
+            return [self]
+        sent = [0] * len(self.each)
+        for kind in self.of:
+            sent[kind] += 1
+        return [Means(replace(self.block, count=n), *one) for n, one in zip(sent, self.each, strict=True)]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.block.outputs)
 
-    @property
-    def change(self) -> Rows:
-        """A party may hold anything in place of anything else."""
-        return Rows((), (tuple(range(len(self.term.rows))),))
+    def change(self, kind: int | None = None) -> Rows:
+        """A party may hold anything in place of anything else: one that sends a kind of report, or any."""
+        each = len(self.block.held.points())
+        kinds = range(len(self.each)) if kind is None else (kind,)
+        return Rows((), tuple(tuple(range(each * k, each * (k + 1))) for k in kinds))
 
-    def epsilon(self) -> Fraction | None:
+    def epsilon(self, kind: int | None = None) -> Fraction | None:
         """The logarithm of the largest ratio of two chances of one report, rounded up; None where it has no limit."""
-        return epsilon_of(self.term, self.change)
+        return epsilon_of(self.term, self.change(kind))
 
     def columns(self) -> list[Point]:
         """The estimates of every column."""
         return [[entry * self.estimates.unit for entry in row] for row in self.estimates.rows]
 
     def biased(self) -> list[int]:
-        """The rows whose mean estimates are not what they stand for."""
+        """The rows whose mean estimates are not what they stand for, of a kind that has some."""
+        if self.of is not None:
+            return next((found for kind in self.kinds if (found := kind.biased())), [])
         sums = [
             [sum(n * row[j] for n, row in zip(chances, self.estimates.rows, strict=True)) for j in range(self.numbers)]
             for chances in self.term.rows
@@ -328,6 +381,8 @@ class Means(Mechanism):
         A square about any point g is at least that about the mean: E|v|^2 - |f|^2 <= E|v|^2 - 2 f'g + |g|^2, which is
         linear in the law of a number, and so at most its largest at a row.
         """
+        if self.of is not None:
+            return sum((kind.loss() for kind in self.kinds), ZERO)
         block, squares, points = self.block, self.squares(), self.block.held.points()
         errors = [
             squares[row] - 2 * block.square(points[row], point) + block.square(point, point)
@@ -341,6 +396,62 @@ class Means(Mechanism):
         """The same of one number alone, whatever its errors cost."""
         numbers = [replace(one, weight=Fraction(j == number)) for j, one in enumerate(self.block.numbers)]
         return replace(self, block=replace(self.block, numbers=tuple(numbers))).loss()
+
+
+def proved(found: Means, lines: Sequence[Obligation], witness: JsonNode) -> Fraction:
+    """What a witness proves of every unbiased estimate from one report of each party.
+
+    `requirement`: by two values, under one line. Else by the pure lines, for each kind of report that is executed: at
+    the largest epsilon of any party that sends it.
+    """
+    if "requirement" in dict(witness.entries()):
+        (number,) = witness.fields("requirement")
+        return by_two(found.block, lines[number.integer(0, len(lines) - 1)].measure)
+    pure = [one.measure.each or (one.measure,) for one in lines if _pure(one)]
+    if found.block.rooted or not pure:
+        raise witness.wrong("is about sums themselves, under pure epsilon")
+    limits = strictest([[one.figures({})["epsilon"] for one in own] for own in pure], found.block.count)
+    if found.of is None:
+        return lower_bound(found.block, max(limits), witness)
+    (items,) = witness.fields("kinds")
+    most = [max(e for e, own in zip(limits, found.of, strict=True) if own == k) for k in range(len(found.each))]
+    each = zip(found.kinds, most, items.items(len(most)), strict=True)
+    return sum((lower_bound(kind.block, epsilon, item) for kind, epsilon, item in each), ZERO)
+
+
+def strictest(lines: list[list[Fraction]], count: int) -> list[Fraction]:
+    """The least epsilon of each party, by lines of one for all or one for each; of all, where no line has each."""
+    if all(len(line) == 1 for line in lines):
+        return [min(line[0] for line in lines)]
+    return [min(own) for own in zip(*(line * count if len(line) == 1 else line for line in lines), strict=True)]
+
+
+def _pure(line: Obligation) -> bool:
+    return all(one.common in PURE_MEASURES for one in line.measure.each or (line.measure,))
+
+
+def by_two(block: MeanBlock, asked: AskedMeasure) -> Fraction:
+    """What no unbiased estimate is below, by Hammersley, Chapman and Robbins between two values of a party.
+
+    Where one holds x, an estimate of f(x) errs by |f(x) - f(y)|^2 / chi^2 at least, chi^2 that of reports at x and y.
+    """
+    if block.rooted:
+        raise Refused("is about sums themselves")
+    held = block.held
+    points = held.points() if isinstance(held, Listed) else [held.at(one) for one in held.extremes]
+    apart = [[[a - b for a, b in zip(one, other, strict=True)] for other in points] for one in points]
+    far = [max(block.square(off, off) for off in some) for some in apart]
+    error = max(far) if block.law is None else sum((p * own for p, own in zip(block.law, far, strict=True)), ZERO)
+    total, known = ZERO, dict[AskedMeasure, Fraction]()
+    for one in asked.each or (asked,) * block.count:
+        if one not in known:
+            condition = one.of.condition(one.figures({}))
+            most = None if isinstance(condition, HockeyStick) and condition.delta else condition.largest_unbiased()
+            if not most or not one.of.of_laws:
+                raise Refused("is of a line for which no bound is known")
+            known[one] = error / most
+        total += known[one]
+    return total
 
 
 def lower_bound(block: MeanBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:
@@ -405,6 +516,21 @@ def units_of(block: MeanBlock) -> str:
     return f"squared units of {' and '.join(one.name for one in block.outputs)}"
 
 
+def _promised(found: Means, one: Guarantee) -> Promise:
+    """What a line asks of every report; where each party has a figure of its own, the plan states the largest."""
+    own, words = one.obligation.measure.each, "epsilon {:.8g}, the logarithm of the largest ratio of chances"
+    if not own:
+        otherwise = "" if "epsilon" in one.asked else f"{words}, is more than the line allows, or another is stated"
+        question = Question(found.change(), one.asked, one.achieved)
+        return Promise(one, (question,), (NOTE,), words, otherwise=otherwise)
+    pairs = dict.fromkeys(zip(found.of or (0,) * found.block.count, own, strict=True))
+    questions = tuple(Question(found.change(kind), asked.figures({}), one.achieved) for kind, asked in pairs)
+    reached = [float(found.epsilon(kind) or 0) for kind in range(len(found.each))]
+    figure = f"epsilon from {min(reached):.8g} to {max(reached):.8g}, which"
+    otherwise = f"{figure} is more than some own figure allows, or another is stated"
+    return Promise(one, questions, (NOTE,), f"{figure} each own figure allows", otherwise=otherwise)
+
+
 class MeanRules(ReportRules):
     """How plans about means of reports are judged."""
 
@@ -416,16 +542,14 @@ class MeanRules(ReportRules):
         found: Means = self.read(case.frame, case.mechanism)
         block = found.block
         self.view(case, block)
-        rows, columns = len(found.term.rows), len(found.term.rows[0])
-        case.says("law", True, f"{rows} rows of {columns} chances, each of exactly one in all")
+        for kind in found.kinds:
+            rows, columns = len(kind.term.rows), len(kind.term.rows[0])
+            case.says("law", True, f"{rows} rows of {columns} chances, each of exactly one in all")
         if isinstance(block.held, Curve):
             text = "a number draws one of the rows of its piece by a law of that number alone: it costs no privacy"
             case.says("rounding", True, text)
-        words = "epsilon {:.8g}, the logarithm of the largest ratio of chances"
-        promises = [
-            Promise(one, (Question(found.change, one.asked, one.achieved),), (NOTE,), words)
-            for one in guarantees_of(case, block, MEASURES, outputs=found.outputs)
-        ]
+        guarantees = guarantees_of(case, block, MEASURES, block.count, outputs=found.outputs)
+        promises = [_promised(found, one) for one in guarantees]
         judge_promises(case, found.term, promises)
         return found
 
@@ -435,13 +559,9 @@ class MeanRules(ReportRules):
         text = "the mean estimate of every row is exactly what it stands for"
         case.says("unbiased", not biased, f"not of row {biased[0]}: {text}" if biased else text)
         (bound,) = case.claims.fields(optional=("bound",))
-        strictest = min(one.measure.figures({})["epsilon"] for one in case.frame.obligations)
-        pure = all(one.measure.common in PURE_MEASURES for one in case.frame.obligations)
-        if not bound.absent and (block.rooted or not pure):
-            raise bound.wrong("is about sums themselves, under pure epsilon")
         if block.rooted or isinstance(block.held, Curve):
             case.says("loss", True, "what is stated is the most that the loss can be, at the worst numbers")
-        derived = None if bound.absent else lower_bound(block, strictest, bound)
+        derived = None if bound.absent else proved(found, case.frame.obligations, bound)
         words = [block.expression, units_of(block), block.kind]
         judge_worth(case, found.loss(), derived, AMONG[derived is not None :], "such estimate", words)
         return found

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from math import prod, sqrt
 
 from privspec.core.records import dataclass, replace
-from privspec.kernel.means import MEASURES, MOST_POWER, MOST_ROWS, Curve, Listed, MeanBlock, Number, Output
+from privspec.kernel.means import MEASURES, MOST_POWER, MOST_ROWS, WEAKER, Curve, Listed, MeanBlock, Number, Output
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.reports import MOST_PARTIES
 from privspec.kernel.trust import NOBODY
@@ -23,6 +23,7 @@ from privspec.language.walk import reference
 from privspec.model.domains import FiniteSet, Grid, IntegerRange, Interval
 from privspec.model.evaluate import Environment, Values
 from privspec.model.graph import GraphNode, Model, once
+from privspec.model.measures import AskedMeasure
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure, Unsupported
 from privspec.model.requirements import Requirement
@@ -32,6 +33,10 @@ from privspec.problem.refusals import PURE_NAMES, besides, other_families, other
 from privspec.problem.terms import Term, behind, measured, multiples, public, public_number, terms
 
 LARGEST_EPSILON = 20
+MOST_KINDS = 12
+"""Epsilons of parties for each of which the best report is found."""
+ENOUGH = 10**9
+"""An epsilon that stands for another measure is a decimal."""
 LARGEST_OF_CURVES = 8
 """Reports of few points of a curve are no good where a number itself is hardly hidden."""
 FINE = 1024
@@ -90,9 +95,24 @@ def reads(model: Model) -> bool:
     number = bool(source.index) and len(source.type.shape) == 1 and source.type.numeric
     if not number or any(node.domain is not None or node.definition is not None for node in model.outputs):
         return False
-    found = Reader(model, source).found
-    pure = bool(found) and all(line.measure.common in PURE_MEASURES for line in model.requirements)
-    return not all(one.plain for one in found) or (pure and not any(_unsupported(model)))
+    reader, lines = Reader(model, source), model.requirements
+    found = reader.found
+    # where no line is pure, noise that is added may be normal; where some are strict for some, answers may be pulled
+    known = bool(found) and any(map(pure, lines)) and all(pure(line) or line.measure.common in WEAKER for line in lines)
+    alike = all(line.measure.common in PURE_MEASURES for line in lines)
+    known = known and (alike or model.unbiased or not reader.worst)
+    return not all(one.plain for one in found) or (known and not any(_unsupported(model)))
+
+
+def pure(line: Requirement) -> bool:
+    """Whether a line asks for pure epsilon, for all alike or for each."""
+    return all(one.common in PURE_MEASURES for one in line.measure.by_person)
+
+
+def enough(measure: AskedMeasure) -> Fraction:
+    """A pure epsilon that a line is satisfied by, the largest that is known."""
+    found = measure.implied_by_pure() or Fraction(0)
+    return found if measure.pure_epsilon is not None else Fraction(int(found * ENOUGH), ENOUGH)
 
 
 @once
@@ -443,8 +463,11 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
         yield source.span, f"{what}: it takes up to {MOST_PARTIES:,} of them", None
     if model.computed or model.components:
         yield model.outputs[0].span, f"outputs computed from sums of {what}", "whoever has the sums can compute them"
+    roots = any(one.root != 1 for one in Reader(model, source).found)
     for line in model.requirements:
         yield from _line(line, source, what)
+        if roots and line.measure.common is None:
+            yield line.span, f"{line.measure.name} of roots of sums of {what}", "ask for the same of everybody"
     for target in model.accuracy:
         yield target.target.span, f"lines of accuracy of {what}", None
     best = "leave the option out: the best reports are found"
@@ -471,15 +494,19 @@ def _of_interval(model: Model, source: GraphNode, what: str) -> Iterator[Unsuppo
         if source.name in law.subjects:
             yield law.span, f"a data model of {source.name}, a number of an interval", grid
     for line in model.requirements:
-        if line.measure.pure_epsilon is not None and line.measure.pure_epsilon > LARGEST_OF_CURVES:
-            yield too_weak(line, line.measure, LARGEST_OF_CURVES)
+        for one in dict.fromkeys(line.measure.by_person):
+            if enough(one) > LARGEST_OF_CURVES:
+                yield too_weak(line, one, LARGEST_OF_CURVES)
 
 
 def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[Unsupported]:
     """What a line asks for that is not known here."""
-    measure = line.measure
     yield from other_unit(line, source, what)
-    if measure.common not in MEASURES or measure.pure_epsilon is None:
-        yield line.span, f"{measure.name} of {what}", f"write {PURE_NAMES}, with `{NOBODY.written}`"
-    elif measure.pure_epsilon > LARGEST_EPSILON:
-        yield too_weak(line, measure, LARGEST_EPSILON)
+    every = dict.fromkeys(line.measure.by_person)
+    for one in every:
+        if one.common not in MEASURES or not one.implied_by_pure():
+            yield line.span, f"{one.name} of {what}", f"write {PURE_NAMES}, with `{NOBODY.written}`"
+        elif enough(one) > LARGEST_EPSILON:
+            yield too_weak(line, one, LARGEST_EPSILON)
+    if len(every) > MOST_KINDS:
+        yield line.span, f"{len(every)} amounts of {what}", f"ask for at most {MOST_KINDS} different ones"

@@ -179,7 +179,7 @@ def test_the_figures_of_the_readme():
 
 REFUSED = [
     (two(inner="  input y[p] in 0..3\n"), "PS0501", ""),
-    (two(line="all outputs are 1-zCDP wrt x\noptions: trust nobody"), "PS0501", "rho-zCDP of functions"),
+    (two(line="all outputs are (1, 0.01)-per-atom-LDP wrt x"), "PS0501", "per-atom-LDP of functions"),
     (two(values="1..100"), "PS0501", "which has 100 values"),
     (two(values="[0, 1]"), "PS0501", "powers x^p that have a value there"),
     (two(values="[0.1, 1]", background="background: x ~ uniform\n"), "PS0501", "a data model of x"),

@@ -22,7 +22,7 @@ from flint import fmpq_mat
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
-from privspec.families.decision import CONSTANT
+from privspec.families.decision import CONSTANT, WRONG
 from privspec.families.gaussian.dense import gaussian_budgets
 from privspec.families.gaussian.exact import APART, Seen, grid_json, of_spread, witness_of
 from privspec.families.gaussian.places import Place
@@ -74,7 +74,6 @@ Bounds = tuple[dict[str, Any], ...]
 BY_LAW = "with what the model of the data says"
 PULLED = "pulled towards the middle"
 DESIGN = "correlated noise at the curator"
-WRONG = "wrong on average, which E[...] does not allow: worst[...] takes it, or better, where it loses less"
 RIGHT = "more loss: averages are what is asked for"
 
 

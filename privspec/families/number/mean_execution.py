@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from math import lcm
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import replace
 from privspec.execute.data import located
 from privspec.execute.drawing import Numbers, RowLaw, draw_each, read_places
 from privspec.execute.family import Drawn, RunContext
@@ -55,6 +57,10 @@ class MeanMechanism(OfPlaces[Means, list[Fraction]]):
         first = block.held.values[0] if isinstance(block.held, Listed) else block.held.ends[0]
         return [first] * block.count
 
+    def by_party(self, number: int) -> Self:
+        executed: Any = self.executed
+        return self if executed.of is None else replace(self, executed=executed.kinds[executed.of[number]])
+
     def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
         return np.array([str(place + 1) for place in own.reports(randomness).tolist()], dtype=object)
 
@@ -68,7 +74,14 @@ class MeanMechanism(OfPlaces[Means, list[Fraction]]):
         return 0 <= report < len(self.executed.term.rows[0])
 
     def combined(self, reports: Sequence[int] | NDArray[Any]) -> Drawn:
-        return self.released(Counter(int(one) for one in reports))
+        starts = self.starts
+        of = self.executed.of or (0,) * len(reports)
+        return self.released(Counter(starts[kind] + int(one) for kind, one in zip(of, reports, strict=True)))
+
+    @property
+    def starts(self) -> list[int]:
+        """The first column of every kind, among those of all."""
+        return [0, *accumulate(estimates.shape[0] for _, estimates in self.executed.each)]
 
     def released(self, counts: Mapping[int, int]) -> Drawn:
         """The estimates, from how many reports of each column there are."""
@@ -82,10 +95,13 @@ class MeanMechanism(OfPlaces[Means, list[Fraction]]):
     def estimated(self, counts: Mapping[int, int]) -> list[float]:
         """All numbers, the nearest doubles of what is exact."""
         executed = self.executed
-        rows, unit = executed.estimates.rows, executed.estimates.unit
-        sums = (sum(many * rows[column][j] for column, many in counts.items()) for j in range(executed.numbers))
+        rows = [(row, estimates.unit) for _, estimates in executed.each for row in estimates.rows]
+        sums = [Fraction(0)] * executed.numbers
+        for column, many in counts.items():
+            row, unit = rows[column]
+            sums = [one + many * entry * unit for one, entry in zip(sums, row, strict=True)]
         parts = zip(executed.block.numbers, sums, executed.block.ranges, strict=True)
-        return [_released(number, number.scale * one * unit + number.shift, ends) for number, one, ends in parts]
+        return [_released(number, number.scale * one + number.shift, ends) for number, one, ends in parts]
 
 
 def _released(number: Number, value: Fraction, ends: tuple[Fraction, Fraction]) -> float:
@@ -103,10 +119,14 @@ class MeanSecret(PlacesSecret[MeanMechanism, list[Fraction]]):
         return len(self.content)
 
     def reports(self, randomness: Randomness) -> Columns:
-        """The column that each party reports."""
-        executed = self.mechanism.executed
-        laws = [RowLaw.of(row, executed.term.whole) for row in executed.term.rows]
-        return draw_each(laws, self.rows(randomness), randomness).astype(np.int64)
+        """The column that each party reports, among those of all kinds."""
+        executed, rows = self.mechanism.executed, self.rows(randomness)
+        of = np.zeros(len(rows), dtype=np.int64) if executed.of is None else np.array(executed.of)
+        found = np.empty(len(rows), dtype=np.int64)
+        for number, (kind, start) in enumerate(zip(executed.kinds, self.mechanism.starts, strict=False)):
+            laws = [RowLaw.of(row, kind.term.whole) for row in kind.term.rows]
+            found[of == number] = draw_each(laws, rows[of == number], randomness).astype(np.int64) + start
+        return found
 
     def rows(self, randomness: Randomness) -> Columns:
         """The row that each party draws by; numbers that are alike are drawn together."""

@@ -22,16 +22,17 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down
-from privspec.families.decision import Alternative, Decided, Decision, Infeasible, promised
+from privspec.families.decision import CONSTANT, WRONG, Alternative, Decided, Decision, Infeasible, promised
 from privspec.families.family import Settings
-from privspec.families.number.reports import System
+from privspec.families.number.reports import Histograms, System
 from privspec.kernel.core.numbers import fraction, rational
-from privspec.kernel.core.reading import Grid, JsonNode
-from privspec.kernel.means import AMONG, MOST_ROWS, NOTE, Curve, Listed, MeanBlock, Means, lower_bound, units_of
-from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.core.problem import Obligation
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
+from privspec.kernel.means import AMONG, MOST_ROWS, NOTE, Curve, Listed, MeanBlock, Means, Report, proved, units_of
 from privspec.kernel.writing import array, exact_grid, write
 from privspec.model.graph import Model
 from privspec.problem import means as reading_of_means
+from privspec.problem.elaborate import obligation_of
 from privspec.solvers.reports import ReportSolution, best_report
 
 CHANCE_BITS = 62
@@ -55,32 +56,36 @@ class LocalMeans:
 
         Raises: SpecError PS05xx.
         """
-        return System.of(model, reading_of_means.block_of(model))
+        every = [[reading_of_means.enough(one) for one in line.measure.by_person] for line in model.requirements]
+        return Histograms.system(model, reading_of_means.block_of(model), every)
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
-        """The best report.
+        """The best report for each epsilon.
 
         Raises: SolverError.
         """
         started = perf_counter()
-        block, epsilon = system.block, system.epsilon
-        best = Best(block, epsilon)
-        found = best.executed
-        loss = float(found.loss())
-        pure = all(line.measure.common in PURE_MEASURES for line in model.requirements)
-        witness = best.witness if pure and not block.rooted else None
+        block, best = system.block, list(_of_each(system))
+        found = _together(system, [one.executed for one in best])
+        loss, binding = float(found.loss()), model.requirements[system.binding]
+        bound = _bound(model, found, best)
+        columns = " or ".join(str(len(kind.term.rows[0])) for kind in found.kinds)
         return Decided(
             model,
-            f"one report of {len(found.term.rows[0])} values for all numbers",
+            f"one report of {columns} values for all numbers",
             loss,
-            lambda: _stated(model, found) | ({"claims": {"bound": witness}} if witness else {}),
+            lambda: _stated(model, found) | ({"claims": {"bound": bound[1]}} if bound else {}),
             # no unbiased estimate from a report of each has less
-            lambda: None if witness is None else lower_bound(block, epsilon, JsonNode(witness, "bound")),
-            AMONG[witness is not None],
+            lambda: None if bound is None else bound[0],
+            AMONG[bound is not None],
             units_of(block),
             block.kind,
-            tuple(_beside(block, epsilon)) if settings.alternatives else (),
-            lambda: system.priced(lambda more: float(Best(block, more).executed.loss()), loss),
+            tuple(_beside(system, best)) if settings.alternatives else (),
+            lambda: (
+                system.priced(lambda more: float(Best(block, more).executed.loss()), loss)
+                if "epsilon" in binding.measure.amounts
+                else []
+            ),
             {"name": "Clarabel", "seconds": perf_counter() - started},
             program=lambda: "its cone program is solved by adding columns, and is not written out",
         )
@@ -88,6 +93,39 @@ class LocalMeans:
     def size(self, system: System) -> int:
         """Columns of a table."""
         return int(2 ** min(len(system.block.held.points()), 12))
+
+
+def _of_each(system: System) -> Iterator[Best]:
+    """The best report for each epsilon, the least first, of those who have it."""
+    limits = system.limits
+    for epsilon in [system.epsilon] if limits is None else sorted(set(limits)):
+        count = system.block.count if limits is None else limits.count(epsilon)
+        yield Best(system.block if limits is None else replace(system.block, count=count), epsilon)
+
+
+def _together(system: System, kinds: list[Means]) -> Means:
+    """What all parties execute, each by its own epsilon."""
+    if system.limits is None:
+        return kinds[0]
+    place = {epsilon: kind for kind, epsilon in enumerate(sorted(set(system.limits)))}
+    more = tuple(Report(one.table, one.estimates) for one in kinds[1:])
+    of = tuple(place[epsilon] for epsilon in system.limits)
+    return replace(kinds[0], block=system.block, of=of, more=more)
+
+
+def _bound(model: Model, found: Means, best: list[Best]) -> tuple[Fraction, Any] | None:
+    """What no estimate is below, the most that is known: of all columns under pure lines, or of two values."""
+    lines: list[Obligation] = [obligation_of(model, line) for line in model.requirements]
+    tried: list[dict[str, Any]] = [{"requirement": number} for number in range(len(lines))]
+    if not found.block.rooted and any(map(reading_of_means.pure, model.requirements)):
+        tried.append(best[0].witness if found.of is None else {"kinds": [one.witness for one in best]})
+    known = list[tuple[Fraction, Any]]()
+    for witness in tried:
+        try:
+            known.append((proved(found, lines, JsonNode(witness, "bound")), witness))
+        except Refused:
+            continue
+    return max(known, key=lambda pair: pair[0], default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,18 +291,24 @@ def _rounded(values: Array) -> Grid:
     return Grid(values.shape, Fraction(2) ** -bits, tuple(entries))
 
 
-def _beside(block: MeanBlock, epsilon: Fraction) -> Iterator[Alternative]:
+def _beside(system: System, best: list[Best]) -> Iterator[Alternative]:
     """What people use: a report for each number by itself, and Laplace noise on every number."""
-    costs = [float(one) for one in block.costs]
-    points = block.held.points()
-    many = sum(cost > 0 for cost in costs)
+    block, laplace = system.block, 0.0
+    many = sum(cost > 0 for cost in block.costs)
     if many > 1:
-        yield Alternative("a report for each number by itself, sharing the epsilon", separate(block, epsilon))
-    widths = [float(max(some) - min(some)) for some in zip(*points, strict=True)]
-    weights = np.cbrt([cost * width**2 for cost, width in zip(costs, widths, strict=True)])
-    noise = 2 * float(weights.sum()) ** 3 / float(epsilon) ** 2
-    name = "Laplace noise on every number" + (", sharing the epsilon" if many > 1 else "")
-    yield Alternative(name, block.count * noise)
+        apart = sum(separate(one.block, one.epsilon) for one in best)
+        yield Alternative("a report for each number by itself, sharing the epsilon", apart)
+    widths = [float(max(some) - min(some)) for some in zip(*block.held.points(), strict=True)]
+    weights = np.cbrt([float(cost) * width**2 for cost, width in zip(block.costs, widths, strict=True)])
+    for one in best:
+        laplace += one.block.count * 2 * float(weights.sum()) ** 3 / float(one.epsilon) ** 2
+    yield Alternative("Laplace noise on every number" + (", sharing the epsilon" if many > 1 else ""), laplace)
+    if len(best) > 1:
+        even = Best(block, system.epsilon).solution_loss
+        yield Alternative("the strictest epsilon for everybody", even)
+        middle = block.count**2 * sum(map(float.__mul__, map(float, block.costs), [(w / 2) ** 2 for w in widths]))
+        if middle < laplace and block.law is None and not block.rooted:
+            yield Alternative(CONSTANT, middle, WRONG, admissible=False)
 
 
 def separate(block: MeanBlock, epsilon: Fraction) -> float:
@@ -297,5 +341,8 @@ def _stated(model: Model, found: Means) -> dict[str, Any]:
     ratio = found.epsilon() or Fraction(0)
     return {
         "mechanism": write(found),
-        "guarantees": [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)],
+        "guarantees": [
+            promised(line, number, ratio, NOTE, max(map(reading_of_means.enough, line.measure.by_person)))
+            for number, line in enumerate(model.requirements)
+        ],
     }

@@ -272,7 +272,7 @@ class Histograms:
         return self.system(model, block, every)
 
     @staticmethod
-    def system(model: Model, block: FrequencyBlock, every: list[list[Fraction]]) -> System:
+    def system(model: Model, block: Any, every: list[list[Fraction]]) -> System:
         """A spec of a block, with the strictest epsilon of each party, by those of all lines."""
         least = [min(line) for line in every]
         whole = [line if len(line) == block.count else line * block.count for line in every]
