@@ -170,7 +170,7 @@ def ledger_app() -> None:
 def main() -> NoReturn:
     """Run the command line and exit."""
     start_with_one()
-    gc.set_threshold(100_000, 20, 20)  # what modules make at a start is no garbage: to look for it is a tenth of it
+    gc.set_threshold(300_000, 20, 20)  # what modules make at a start is no garbage: to look for it is a tenth of it
     codes = list[int]()
     atexit.register(_leave, codes)  # before whatever a command registers, and so after it
     codes.append(run_command_line(sys.argv[1:]))

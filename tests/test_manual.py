@@ -175,6 +175,11 @@ def test_the_pages_ship_with_the_package() -> None:
         assert f'"{names}"' in line
 
 
+def test_the_language_is_read_at_a_sitting() -> None:
+    """A new form takes a line; what more there is to say of it stands with its word, or its function."""
+    assert len(page("language").encode("utf-8")) < 22_000
+
+
 ASKED = (
     "Pufferfish",
     "partition selection",
