@@ -20,19 +20,19 @@ TOKENS = {
     "core": 12_166,
     "editor": 6_426,
     "execute": 83_943,
-    "explain": 81_612,
-    "families": 225_388,
-    "functions": 16_793,
-    "kernel": 153_968,
-    "language": 29_027,
-    "model": 127_648,
+    "explain": 82_216,
+    "families": 226_730,
+    "functions": 16_814,
+    "kernel": 155_163,
+    "language": 29_141,
+    "model": 129_007,
     "noise": 8_874,
-    "problem": 85_199,
+    "problem": 85_697,
     "solvers": 81_713,
     "top": 27_476,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 370
+FILES = 371
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,

@@ -122,6 +122,9 @@ def _choices(model: Model) -> Iterator[str]:
     for choice in () if model.design is None else model.design.choices:
         now = model.chosen.get(choice.name, choice.values[0])
         rows.append((choice.name, f"one of {', '.join(map(value_text, choice.values))}; here {value_text(now)}"))
+    if (drawn := model.drawn) is not None:
+        words = f"{listing([show(value) for value in drawn.values], 'or')}; the rest of this is for the last"
+        rows.append((drawn.name, f"drawn from the data first, which spends {show(drawn.epsilon)}: {words}"))
     yield from _columns(rows)
 
 

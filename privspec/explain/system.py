@@ -22,7 +22,7 @@ from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.kernel.core.problem import AskedMeasure
 from privspec.kernel.core.reading import read
-from privspec.kernel.systems import PartOfSystem
+from privspec.kernel.systems import DRAWN, PartOfSystem
 from privspec.model.graph import condition_words
 from privspec.model.reports import listing
 from privspec.model.values import show
@@ -43,6 +43,7 @@ class SystemFact(MechanismFact):
 
     `chosen`: the numbers that the spec left to be picked, exactly; `runs`: what is said of parts that are drawn several
     times or on a condition; `shares` and `lines`: what each part spends, and of which lines; `often`: how many times.
+    `cases`: of each part but the first its value of what is drawn first, and what that is called; none elsewhere.
     """
 
     parts: tuple[Facts, ...]
@@ -52,23 +53,45 @@ class SystemFact(MechanismFact):
     shares: tuple[tuple[AskedMeasure, ...], ...]
     lines: tuple[tuple[int, ...], ...]
     often: tuple[str, ...]
+    cases: tuple[tuple[str, str], ...] = ()
 
     page = "system"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each part is called: what it releases, and in which case."""
+        told = [listing(sorted(part.mechanism.released)) for part in self.parts]
+        where = [phrase("system.cases.where", name=name, value=value) for name, value in self.cases]
+        return (*told[:1], *map("".join, zip(told[1:], where, strict=True))) if where else tuple(told)
 
     @property
     def gaps(self) -> tuple[str, ...]:
         return tuple(gap for part in self.parts for gap in part.mechanism.gaps)
 
     def values(self, facts: Facts) -> Mapping[str, object]:
-        return {"many": len(self.parts), "several": len(self.parts) > 1}
+        cases = len(self.cases)
+        several = len(self.parts) > 1 and not cases
+        after = listing(sorted(self.parts[-1].mechanism.released))
+        first = self.cases[0][0] if cases else ""
+        values = listing([value for _, value in self.cases], "or") if cases else ""
+        return {
+            "many": len(self.parts),
+            "several": several,
+            "alone": not several and not cases,
+            "cases": cases,
+            "first": first,
+            "after": after,
+            "many_after": len(self.parts[-1].mechanism.released) > 1,
+            "of": values,
+        }
 
     def summary_rows(self, facts: Facts) -> Rows:
         """Each part: what is drawn, how far it is off, what it spends."""
         rows: Rows = []
-        for part, spent in zip(self.parts, self.spent, strict=True):
+        for name, part, spent in zip(self.names, self.parts, self.spent, strict=True):
             label, error = part.error
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
-            rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
+            rows.append((name, f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
         shared = [fact.claim for fact in facts.claims if len(self._by_line().get(fact.claim.requirement, ())) > 1]
         if shared:
             words = [f"line {c.line.number}: {'exact' if _EXACT in c.notes else 'an upper bound'}" for c in shared]
@@ -85,11 +108,24 @@ class SystemFact(MechanismFact):
         return replace(self, parts=tuple(part.with_units(units) for part in self.parts))
 
     def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
+        if self.cases:  # one of them alone is published
+            return ()
         return tuple(one for part in self.parts for one in part.mechanism.moved_by(part))
+
+    def _moved_in_some_case(self, facts: Facts) -> Iterator[Sentence]:
+        """By how much noise moves each output, from the case where that is least to the one where it is most."""
+        each = [one for part in self.parts[1:] for one in part.mechanism.moved_by(part)] if self.cases else []
+        for name in dict.fromkeys(one.name for one in each):
+            sizes = sorted((one for one in each if one.name == name), key=lambda one: one.size.value)
+            least, most = sizes[0].size, sizes[-1].size
+            differ = least.text != most.text
+            size = f"{least} to {most}" if differ else f"{most}"
+            sentence = say("system.moved.case", sizes[-1], name=name, size=size, differ=differ)
+            yield facts.of_chance(sentence, "deviation", (name, least.value, most.value))
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         found = dict.fromkeys(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
-        return tuple(found)
+        return *self._sentences("public", facts), *self._moved_in_some_case(facts), *found
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         found = dict.fromkeys(thing for part in self.parts for thing in part.mechanism.exactly(part))
@@ -100,8 +136,7 @@ class SystemFact(MechanismFact):
         every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
         picked = (say("system.chosen.number", name=name, value=value) for name, value in self.chosen)
         runs = (proved(one, _COMPOSED) for one in self.runs)
-        lines = line_sentences(facts, self._by_line())
-        return *self._sentences("auditor", facts), *lines, *picked, *runs, *dict.fromkeys(every)
+        return *self._sentences("auditor", facts), *self._lines(facts), *picked, *runs, *dict.fromkeys(every)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         every = self._each(lambda part: part.mechanism.auditor_tables(part))
@@ -113,8 +148,8 @@ class SystemFact(MechanismFact):
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
         """How the budget splits, then every part."""
         own = (
-            replace(section, heading=f"{_names(part)}: {section.heading}")
-            for part in self.parts
+            replace(section, heading=f"{name}: {section.heading}")
+            for name, part in zip(self.names, self.parts, strict=True)
             for section in part.mechanism.engineer_sections(part)
         )
         return (*MechanismFact.engineer_sections(self, facts), *own)
@@ -123,17 +158,20 @@ class SystemFact(MechanismFact):
         return [self._budget(), self._picture(facts)]
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return list(line_sentences(facts, self._by_line()))
+        return list(self._lines(facts))
+
+    def _lines(self, facts: Facts) -> Iterator[Sentence]:
+        return line_sentences(facts, self._by_line(), self.cases[0][0] if self.cases else "")
 
     def _picture(self, facts: Facts) -> Plot:
-        return system_plot(parts_of_picture(self.parts, self.spent, self.shares, facts))
+        return system_plot(parts_of_picture(self.names, self.parts, self.spent, self.shares, facts))
 
     def _by_line(self) -> dict[int, list[tuple[str, str]]]:
         """For the number of each line the parts that share it, and what they spend."""
         found: dict[int, list[tuple[str, str]]] = {}
-        for part, shares, lines, often in zip(self.parts, self.shares, self.lines, self.often, strict=True):
+        for name, shares, lines, often in zip(self.names, self.shares, self.lines, self.often, strict=True):
             for share, line in zip(shares, lines, strict=True):
-                found.setdefault(line, []).append((_names(part), f"{_share(share)}{often}"))
+                found.setdefault(line, []).append((name, f"{_share(share)}{often}"))
         return found
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
@@ -145,15 +183,15 @@ class SystemFact(MechanismFact):
 
     def _budget(self) -> Table:
         rows = (
-            (_names(part), part.family, spent, part.loss and part.loss.value)
-            for part, spent in zip(self.parts, self.spent, strict=True)
+            (name, part.family, spent, part.loss and part.loss.value)
+            for name, part, spent in zip(self.names, self.parts, self.spent, strict=True)
         )
         return tabled("system.spent", rows)
 
     def _each(self, blocks: Callable[[Facts], tuple[Block, ...]]) -> tuple[Block, ...]:
         return tuple(
-            replace(block, caption=f"{_names(part)}: {block.caption}") if isinstance(block, Table) else block
-            for part in self.parts
+            replace(block, caption=f"{name}: {block.caption}") if isinstance(block, Table) else block
+            for name, part in zip(self.names, self.parts, strict=True)
             for block in blocks(part)
         )
 
@@ -192,6 +230,7 @@ def system_fact(
         released=frozenset().union(*(part.mechanism.released for part in described)),
         parts=described,
         runs=tuple(text for own, part in zip(described, listed, strict=True) for text in _runs(_names(own), part)),
+        cases=tuple((str(part.only_if), show(part.limit)) for part in listed if part.sign == DRAWN),
         shares=tuple(map(tuple, shares)),
         lines=tuple(part.lines for part in listed),
         chosen=tuple((name, show(value)) for name, value in (executed.choices or {}).items()),
@@ -205,14 +244,14 @@ def system_fact(
 
 def _each_time(part: PartOfSystem) -> str:
     times = f", {part.times} times" if part.times > 1 else ""
-    return times + (f", if {condition_words(part)}" if part.only_if is not None else "")
+    return times + (f", if {condition_words(part)}" if part.only_if is not None and part.sign != DRAWN else "")
 
 
 def _runs(names: str, part: PartOfSystem) -> Iterator[str]:
     """How often a part is drawn and when, and what bounds all of it together."""
     if part.times > 1:
         yield phrase("system.runs.times", names=names, times=part.times)
-    if part.only_if is not None:
+    if part.only_if is not None and part.sign != DRAWN:
         yield phrase("system.runs.only_if", names=names, condition=condition_words(part))
 
 
@@ -253,18 +292,22 @@ def curve_of(share: AskedMeasure) -> Curve | None:
 
 
 def parts_of_picture(
-    parts: Sequence[Facts], spent: Sequence[str], shares: Sequence[Sequence[AskedMeasure]], whole: Facts
+    names: Sequence[str],
+    parts: Sequence[Facts],
+    spent: Sequence[str],
+    shares: Sequence[Sequence[AskedMeasure]],
+    whole: Facts,
 ) -> tuple[PartOfPicture, ...]:
     """The parts in order, with who sees them by the lines of the whole spec."""
     seen = {"anyone": tuple(sorted(whole.mechanism.released))} if whole.model is None else observers(whole.model)
     found = []
-    for part, words, own in zip(parts, spent, shares, strict=True):
+    for name, part, words, own in zip(names, parts, spent, shares, strict=True):
         released = part.mechanism.released
         curves = [curve for share in own if (curve := curve_of(share)) is not None]
         alone = max((consequences(curve).advantage for curve in curves), key=lambda one: one.value, default=None)
         inputs = () if part.model is None else tuple(node.name for node in part.model.inputs)
         who = tuple(name for name, outputs in seen.items() if released & set(outputs))
-        found.append(PartOfPicture(listing(sorted(released)), inputs, part.mechanism.drawn(part), who, words, alone))
+        found.append(PartOfPicture(name, inputs, part.mechanism.drawn(part), who, words, alone))
     return tuple(found)
 
 
@@ -275,10 +318,13 @@ def system_plot(parts: Sequence[PartOfPicture]) -> Plot:
     return plotted("plots.system", lambda: draw(parts), rows, many=len(parts), longest=longest)
 
 
-def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]]) -> Iterator[Sentence]:
+def line_sentences(
+    facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]], first: str = ""
+) -> Iterator[Sentence]:
     """A sentence for each line: what it asks of what is released together, and what every part spends of it.
 
-    Args: by_line, for the number of a line, the outputs of each part that shares it, and its share in words.
+    Args: by_line, for the number of a line, the outputs of each part that shares it, and its share in words; first,
+        what is drawn first, where one of the others follows.
     """
     for fact in facts.claims:
         claim = fact.claim
@@ -286,7 +332,8 @@ def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]
         spent = "; ".join(f"{names} {'spend' if ' and ' in names else 'spends'} {share}" for names, share in shares)
         if len(shares) > 1:
             reached = claim.achieved_parameter
-            together = f"Together they reach {reached[0]} = {reached[1]}" if reached else "Together they keep to it"
+            who = f"Whichever follows, it and {first} together" if first else "Together they"
+            together = f"{who} reach {reached[0]} = {reached[1]}" if reached else f"{who} keep to it"
             exact = _EXACT in claim.notes
             yield say("system.line.shared", claim=claim, spent=spent, together=together, exact=exact)
         elif shares:

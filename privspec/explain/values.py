@@ -762,9 +762,14 @@ class SelectionFact(ValueFact):
         return self.grouped or self.several
 
     @property
-    def of_numbers(self) -> bool:
-        """Whether the answers are numbers."""
-        return self.block.numbers is not None
+    def of_nearest(self) -> bool:
+        """Whether the answers are numbers, at the nearest of which records are read."""
+        return self.block.numbers is not None and not self.block.bounds
+
+    @property
+    def of_bounds(self) -> bool:
+        """Whether numbers are read at bounds that they do not exceed."""
+        return bool(self.block.bounds)
 
     @property
     def of_values(self) -> bool:

@@ -154,7 +154,7 @@ class Decided:
         value, among, remarks = own.pop("value"), own.pop("among"), own.pop("remarks", {})
         bound = own.pop("bound") if "bound" in own else self.lower_bound
         gap = None if bound is None else (Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1)
-        expression = "" if self.model.loss is None else spell(self.model.loss)
+        expression = own.pop("expression", "" if self.model.loss is None else spell(self.model.loss))
         plan = {
             **rated(value, bound, gap, expression, among, self.units, self.kind, self.figures),
             "alternatives": [one.to_json() for one in self.others],

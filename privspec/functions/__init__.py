@@ -23,7 +23,7 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "pairwise", "manipulation"), "voting"),
     **dict.fromkeys(("median", "quantile", "quantiles", "max", "min"), "selection"),
-    **dict.fromkeys(("argmax", "top", "mode", "rank_error"), "selection"),
+    **dict.fromkeys(("argmax", "top", "mode", "rank_error", "bound_error"), "selection"),
     **dict.fromkeys(("probit_mle", "logit_mle"), "probit"),
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""

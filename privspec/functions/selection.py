@@ -230,4 +230,5 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("top(histogram(t.column, conditions), k)", _of_table, arity=(2, 3), keywords=None),
     Function("mode(t.column, conditions)", _commonest, arity=(1, 2), keywords=None),
     Function("rank_error(m, median(t.column))", _rank_error, arity=(2, 2), same_type=True),
+    Function("bound_error(m, quantile(t.column, 0.9))", _rank_error, arity=(2, 2), same_type=True),
 )

@@ -18,7 +18,19 @@ from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Refused, frozen
 from privspec.kernel.losses import FiniteLaws, Loss, Response
-from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Shown, Structured, Table, Term, Times
+from privspec.kernel.terms import (
+    Chosen,
+    Independent,
+    Noise,
+    Pick,
+    Reports,
+    Shares,
+    Shown,
+    Structured,
+    Table,
+    Term,
+    Times,
+)
 
 if TYPE_CHECKING:
     from flint import fmpq_mat
@@ -191,6 +203,27 @@ def times(term: Times, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theo
     return Theorem(_RULE, term, seen, change, many)
 
 
+def chosen(term: Chosen, seen: Seen, change: tuple[tuple[Change, ...], ...], hint: Hint = NOTHING) -> Theorem:
+    """Whichever case is drawn, a loss that dominates those of all of them, on every change that each may undergo.
+
+    What chose the case composes with it as any part that is drawn first does: where one pair of laws dominates what
+    follows whatever came before, the product dominates both together (Zhu, Dong & Wang 2022, theorem 10). The largest
+    of the curves of several pairs is not that of one pair; of Gaussian noise and of randomised response it is.
+    """
+    losses = [
+        derive(case, seen, one, help_).loss
+        for case, changes, hints in zip(term.cases, change, hint.parts, strict=True)
+        for one, help_ in zip(changes, hints.parts, strict=True)
+    ]
+    pure = [one.epsilons() for one in losses]
+    if not losses or None in pure:
+        raise Refused("has a case that lets through ratios without limit")
+    epsilon = max(sum(one, ZERO) for one in pure if one is not None)
+    factors = (Response(epsilon),) if epsilon else ()
+    worst = Loss(max(one.mu_squared for one in losses), factors, max(one.delta for one in losses))
+    return Theorem(_RULE, term, seen, change, worst)
+
+
 def independent(term: Independent, seen: Seen, change: tuple[Change, ...], hint: Hint = NOTHING) -> Theorem:
     """Independent parts, each on its own change: squares of Gaussian noise add up, and so do lumps of delta.
 
@@ -272,6 +305,7 @@ RULES: dict[object, Callable[..., Theorem]] = {
     (Shown, Records): shown,
     (Structured, GivenModel): given_model,
     (Independent, tuple): independent,
+    (Chosen, tuple): chosen,
     Pick: pick,
     Structured: structured,
     Times: times,

@@ -161,7 +161,8 @@ class Accuracy:
 class Selected:
     """The block: one of `answers`, of a column of a table; `records` are public where they are given.
 
-    The weight of the cost is 0 where lines of accuracy alone limit errors; such lines are about worst losses.
+    The weight of the cost is 0 where lines of accuracy alone limit errors; such lines are about worst losses. `bounds`:
+    a number is read at the least of the answers that it does not exceed, and not at the nearest.
     """
 
     FORM = "selection"
@@ -180,8 +181,11 @@ class Selected:
     expression: str
     families: tuple[str, ...]
     accuracy: tuple[Accuracy, ...] = ()
+    bounds: bool = False
 
     def __post_init__(self) -> None:
+        if self.bounds and (self.numbers is None or self.law is not None):
+            raise Refused("has bounds among words, or by a law")
         if (self.accuracy and not self.cost.worst) or not (self.cost.weight or self.accuracy):
             raise Refused("has lines of accuracy of what is averaged, or weighs errors by nothing")
         if not all(one.weight for one in self.accuracy):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from itertools import product
@@ -35,7 +36,7 @@ from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.rules import Hint
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
-from privspec.kernel.terms import Independent, Term, Times
+from privspec.kernel.terms import Chosen, Independent, Term, Times
 from privspec.kernel.worth import OPTIMAL_GAP, near
 
 NOTE, EXACT = "composition", "composition-exact"
@@ -44,6 +45,10 @@ OTHERWISE = "names a different composition from the one it rests on"
 AMONG = "all splits of what parts share, with independent noise, pure parts counted as randomised response"
 APART = "all splits of what parts share, with independent noise, in which every part by itself keeps to the lines"
 """What bounds are about: of plans that keep to lines counted so, and of those that do so by their own laws alone."""
+CASES = "mechanisms that spend in each case what the draw leaves it"
+"""What bounds are about where a value is drawn first, and which part follows depends on it."""
+DRAWN = "="
+"""The sign of a condition by which just one of several parts of the same outputs is drawn."""
 PLAIN_UNITS = ("entry", "record", "party", "person", "everything")
 """Units of which the guarantees of independent parts compose: those that change, the rest as it is.
 
@@ -70,7 +75,7 @@ class PartOfSystem:
 
     def __post_init__(self) -> None:
         plain = self.sign == "!=" and not self.limit
-        if self.sign not in ("!=", ">=", ">", "<=", "<") or (self.only_if is None and not plain):
+        if self.sign not in ("!=", ">=", ">", "<=", "<", DRAWN) or (self.only_if is None and not plain):
             raise Refused("has a condition that compares nothing")
 
 
@@ -94,6 +99,21 @@ class System:
     choices: tuple[ChosenShare, ...]
     parts: tuple[PartOfSystem, ...]
 
+    @property
+    def values(self) -> tuple[Fraction, ...]:
+        """Of which value each part is the case, where one is drawn first; none where all parts stand side by side."""
+        return tuple(part.limit for part in self.parts if part.sign == DRAWN)
+
+    def __post_init__(self) -> None:
+        """All parts but the first are cases of what it draws, or none is."""
+        if not self.values:
+            return
+        first, *cases = self.parts
+        if len({one.only_if for one in cases}) != 1 or [one.sign for one in cases] != [DRAWN] * len(self.values):
+            raise Refused("has cases of what is drawn first, and other parts beside them")
+        if first.only_if is not None or any(one.times > 1 for one in self.parts) or self.choices:
+            raise Refused("draws a value first, and something of it several times, or at a number that is picked")
+
 
 @frozen
 class Composite(Mechanism):
@@ -107,7 +127,9 @@ class Composite(Mechanism):
     plans: tuple[tuple[PartOfSystem, JsonNode], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        names, picked = component_names([part.problem for part in self.block.parts]), self.choices or {}
+        block = self.block
+        cases = [f"{part.only_if} = {part.limit}" for part in block.parts if part.sign == DRAWN]
+        names, picked = component_names([part.problem for part in block.parts], cases), self.choices or {}
         if other := {*names} ^ {*self.components} or {*picked} ^ {one.name for one in self.block.choices}:
             raise Refused(f"does not have the parts or choices of the problem: {', '.join(sorted(other))[:40]}")
         for one in self.block.choices:
@@ -121,9 +143,14 @@ Judged = tuple[PlanUnderCheck, object, PartOfSystem]
 """A part as a plan of its own, what it executes, and its problem."""
 
 
-def _whole_table(data: Data) -> Data:
-    """The same table, whichever of its columns are read: those stand in the block."""
-    return replace(data, domain="table") if data.domain.startswith("table(") else data
+def _is_of(own: Data, whole: Data) -> bool:
+    """Whether what a part reads is held by the system: some columns of the same table, and what follows from them."""
+    if own.people is not None and whole.people is not None:
+        less = set(own.people.gathered) <= set(whole.people.gathered) and own.people.persons == whole.people.persons
+        own = replace(own, people=whole.people) if less else own
+    tables = [one for one in (own, whole) if one.people is not None or one.domain.startswith("table(")]
+    alike = [replace(one, domain="table", derived=()) for one in tables]
+    return alike[0] == alike[1] if len(alike) > 1 else own == whole
 
 
 class SystemRules(Rules):
@@ -134,6 +161,10 @@ class SystemRules(Rules):
     def judge(self, case: PlanUnderCheck) -> Composite:
         """Every part, then what they spend together of each line, then the sum of their losses."""
         executed, parts = self._promises(case, worth=True)
+        cases = [own for own, *_ in parts]
+        if executed.block.values:
+            _loss(case, cases, executed.block, *_least_of_cases(case, cases[1:]))
+            return executed
         for one in read_guarantees(case.guarantees, case.frame, executed.choices):
             _judge_composition(case, one, parts)
         try:
@@ -141,7 +172,7 @@ class SystemRules(Rules):
         except Refused as reason:
             case.says("bound", False, str(reason))
             return executed
-        _loss(case, [own for own, *_ in parts], executed.block.expression, least, among)
+        _loss(case, cases, executed.block, least, among)
         return executed
 
     def privacy(self, case: PlanUnderCheck) -> Composite:
@@ -152,15 +183,19 @@ class SystemRules(Rules):
         executed = self.read(case.frame, case.mechanism)
         system, parts = executed.block, self.parts(case, executed, worth=worth)
         cases = [own for own, *_ in parts]
-        for own in cases:
+        for own, part in zip(cases, system.parts, strict=True):
             names = ", ".join(outputs_of(own))
+            names += f" where {part.only_if} = {part.limit}" if part.sign == DRAWN else ""
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
-        if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
+        if system.values:
+            _check_cases(case, parts)
+        apart = cases[:2] if system.values else cases
+        if sorted(name for own in apart for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         if any(part.only_if is not None for part in system.parts):
             _conditions(case, cases, system)
-        whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, executed.choices)
-        lines = [_together(one, parts) for one in guarantees]
+        whole, guarantees = _whole(parts, system), read_guarantees(case.guarantees, case.frame, executed.choices)
+        lines = [_together(one, parts, system) for one in guarantees]
         case.promised = whole, lines
         for one, line in zip(guarantees, lines, strict=True):
             if one.because not in ((NOTE,), (EXACT,)):
@@ -169,7 +204,10 @@ class SystemRules(Rules):
             spent = [_share_words(own.measure, own.measure.figures({}), times) for own, times in sharing]
             holds = verdict(whole, line).holds
             kept = f"line {one.obligation.line} {'holds' if holds else 'does not hold'}"
-            case.says("privacy", holds, f"{kept}: {' and '.join(spent)}", one.number)
+            words = " and ".join(spent)
+            if system.values:
+                words = f"{spent[0]}, and then one of {' or '.join(dict.fromkeys(spent[1:]))}"
+            case.says("privacy", holds, f"{kept}: {words}", one.number)
         return executed, parts
 
     def parts(self, case: PlanUnderCheck, executed: Composite, *, worth: bool = True) -> list[Judged]:
@@ -226,8 +264,8 @@ class SystemRules(Rules):
             raise plan.wrong("repeats what the system says")
         found = read(PlanUnderCheck, JsonNode(body | given, plan.place))
         found.exposures.same(None)
-        own, held = (set(map(_whole_table, frame.data)) for frame in (found.frame, case.frame))
-        if not case.frame.trust.holds_part(found.frame.trust) or not own <= held:
+        known = all(any(_is_of(own, data) for data in case.frame.data) for own in found.frame.data)
+        if not case.frame.trust.holds_part(found.frame.trust) or not known:
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
 
@@ -277,8 +315,13 @@ def outputs_in(item: JsonNode) -> tuple[str, ...]:
     )
 
 
-def component_names(problems: list[JsonNode]) -> list[str]:
-    """The name of each part: of the component that gives its outputs, if no two have the same; else its outputs."""
+def component_names(problems: list[JsonNode], cases: Sequence[str] = ()) -> list[str]:
+    """The name of each part: of the component that gives its outputs, if no two have the same; else its outputs.
+
+    `cases`: the names of all parts but the first, where they are cases of what it draws.
+    """
+    if cases:
+        return [*component_names(problems[:1]), *cases]
     given = [outputs_in(read_frame(problem).blocks[0]) for problem in problems]
     short = [{name.partition(".")[0] for name in names} for names in given]
     found = ["".join(one) if len(one) == 1 else ", ".join(names) for one, names in zip(short, given, strict=True)]
@@ -349,9 +392,23 @@ def composed(
     return Composed(known, delta, least, found)
 
 
-def _whole(parts: list[Judged]) -> Term:
+def _check_cases(case: PlanUnderCheck, parts: list[Judged]) -> None:
+    """What is drawn first is one number, and there is one case for each that it may be."""
+    (first, executed, _), *cases = parts
+    block: Any = getattr(executed, "block", None)
+    answers = getattr(block, "numbers", None) if first.block.form(*PARTS) == "selection" else None
+    if answers is None or block.by or tuple(part.limit for *_, part in cases) != answers:
+        raise case.block.wrong("does not have one case for each number that may be drawn first")
+    if len({frozenset(outputs_of(own)) for own, *_ in cases}) != 1:
+        raise case.block.wrong("has cases that do not give the same outputs")
+
+
+def _whole(parts: list[Judged], system: System) -> Term:
     """All that is executed."""
     terms = [(promised(own)[0], part) for own, _, part in parts]
+    if system.values:
+        (first, _), *cases = terms
+        return Independent((first, Times(Chosen(tuple(term for term, _ in cases)), 1, system.parts[1].only_if)))
     drawn = [Times(term, p.times, p.only_if) if p.times > 1 or p.only_if else term for term, p in terms]
     return Independent(tuple(drawn))
 
@@ -387,7 +444,7 @@ def _judge_composition(case: PlanUnderCheck, guarantee: Guarantee, parts: list[J
     case.says("composition", True, f"line {asked.line}: all parts together{delta}, {words}", number)
 
 
-def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
+def _together(guarantee: Guarantee, parts: list[Judged], system: System) -> Line:
     """A line of what all parts show together, moved by one unit in all inputs at once."""
     asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
     sharing = [(own, part.lines.index(number), part.times) for own, _, part in parts if number in part.lines]
@@ -402,6 +459,11 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
         fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
         fits = fits and all(one.distance is None and not one.each for one, _ in made)
     each = [_of_part(guarantee, own, part, parts) for own, _, part in parts]
+    if system.values:
+        first, *cases = each
+        changes: Any = tuple(tuple(one.change for one in questions) for questions in cases)
+        hints = Hint(parts=tuple(Hint(parts=tuple(one.hint for one in questions)) for questions in cases))
+        each = [first, [Question(changes, {}, {}, hints)]]
     questions = list[Question]()
     for picked in product(*each):
         moved = [one for one in picked if isinstance(one.change, Units | Rows)]
@@ -571,19 +633,36 @@ def _least(case: PlanUnderCheck, parts: list[Judged]) -> tuple[Fraction, str]:
     return least, shares.among
 
 
+def _least_of_cases(case: PlanUnderCheck, cases: list[PlanUnderCheck]) -> tuple[Fraction | None, str]:
+    """The bound of the case that costs most, as each was derived: no plan whose cases spend this much is below it."""
+    case.claims.same({})
+    parts = [dict(own.loss.entries()) for own in cases]
+    if any(part["lower_bound"].absent for part in parts):
+        return None, ""
+    least, words = Fraction(stated(case).double()), " · ".join(dict.fromkeys(part["among"].text() for part in parts))
+    if least > max(Fraction(part["lower_bound"].double()) for part in parts):
+        raise case.loss.wrong("states a bound that is above those of all cases")
+    return least, f"{CASES} ({words})"
+
+
 def _loss(
-    case: PlanUnderCheck, cases: list[PlanUnderCheck], expression: str, least: Fraction | None, about: str
+    case: PlanUnderCheck, cases: list[PlanUnderCheck], system: System, least: Fraction | None, about: str
 ) -> None:
-    """The loss is the sum of those of the parts, which were derived; `least` is below it, or nothing is proved."""
+    """The loss is the sum of those of the parts, which were derived; `least` is below it, or nothing is proved.
+
+    Where a value is drawn first it is that of the case that costs most.
+    """
     value, low, gap, said, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )
-    parts = [dict(own.loss.entries()) for own in cases]
-    total = sum((Fraction(part["value"].double()) for part in parts), ZERO)
+    parts = [dict(own.loss.entries()) for own in cases[bool(system.values) :]]
+    costs = [Fraction(part["value"].double()) for part in parts]
+    total = max(costs) if system.values else sum(costs, ZERO)
     value.same(float(total))
-    said.same(expression)
+    said.same(system.expression)
     for item, key in ((units, "units"), (kind, "kind")):
-        item.same(" + ".join(part[key].text() for part in parts))
+        each = [part[key].text() for part in parts]
+        item.same(" + ".join(dict.fromkeys(each) if system.values else each))
     apart = None if least is None else (Fraction(value.double()) - least) / (Fraction(abs(value.double())) or 1)
     among.same(about)
     low.same(None if least is None else low.double())
@@ -591,9 +670,11 @@ def _loss(
     case.accuracy.same([line.value for own in cases for line in own.accuracy.items()])
     fairness = [line.value for own in cases if not own.fairness.absent for line in own.fairness.items()]
     case.fairness.same(fairness or None)
-    case.says("loss", True, f"the loss of all parts is {float(total):.6g}")
+    which = "the case that costs most" if system.values else "all parts"
+    case.says("loss", True, f"the loss of {which} is {float(total):.6g}")
     if apart is None:
-        case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")
+        tried = "nothing is proved of some case" if system.values else "other splits of the budget were tried"
+        case.says("bound", case.status == "feasible", f"{tried}; none is proved worse")
         return
     holds = apart >= 0 and (apart <= OPTIMAL_GAP) == (case.status == "optimal")
     case.says("bound", holds, f"the loss is within {near(apart)} of the bound")

@@ -198,6 +198,25 @@ class Times(OfTerm):
 
 
 @frozen
+class Chosen:
+    """One of several terms of the same outputs is drawn, and the others are not: what was shown before says which."""
+
+    cases: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        if len({case.outputs for case in self.cases}) != 1:
+            raise Refused("has cases that do not give the same outputs")
+
+    @property
+    def public(self) -> bool:
+        return any(case.public for case in self.cases)
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return self.cases[0].outputs
+
+
+@frozen
 class Independent:
     """Parts that are drawn independently of each other, of what is held of the same people."""
 
@@ -217,4 +236,4 @@ class Independent:
         return frozenset(name for part in self.parts for name in part.outputs)
 
 
-Term = Noise | Table | Pick | Structured | Shown | Reports | Shares | Times | Independent
+Term = Noise | Table | Pick | Structured | Shown | Reports | Shares | Times | Chosen | Independent

@@ -57,11 +57,13 @@ _KIND_LIKE = {
 
 def from_file(case: Failure) -> Diagnostic | None:
     """`input people from "people.csv"`, `output O to "file"`."""
-    if case.rule != "variable" or case.token.value not in {"from", "to", "read", "reads", "at"}:
-        return None
     kind, name = (case.seen[0].value, case.seen[1].value) if len(case.seen) > 1 else ("", "x")
-    span = Span(case.token.start, case.span.end)
-    file = re.search(r'"([^"\n]*)"', case.rest)
+    # a value that is chosen may be drawn from data, so that the word itself is understood
+    token = next((one for one in case.seen[2:] if one.value == "from" and kind != "choose"), case.token)
+    if case.rule != "variable" or token.value not in {"from", "to", "read", "reads", "at"}:
+        return None
+    span = Span(token.start, case.span.end)
+    file = re.search(r'"([^"\n]*)"', case.source.text[token.start : case.span.end])
     path = file[1] if file else "data.csv"
     if kind == "constant":
         return case.error(

@@ -315,14 +315,22 @@ class VariableKind(Enum):
     CHOOSE = "choose"
 
 
+class Drawn(Node):
+    """`from sought, spends epsilon`: a public value is drawn from data, near what is sought there."""
+
+    sought: Expr
+    epsilon: Expr
+
+
 class Variable(Node):
-    """`KIND ref ["label"] [in domain] [= expr]` under `variables:`."""
+    """`KIND ref ["label"] [in domain] [= expr] [drawn]` under `variables:`."""
 
     kind: VariableKind
     target: Ref
     domain: Domain | None = None
     value: Expr | None = None
     label: str | None = None
+    drawn: Drawn | None = None
 
 
 class Relation(Node):

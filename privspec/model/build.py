@@ -110,12 +110,25 @@ def build_model(source: Source, **outside: Unpack[Given]) -> graph.Model:
     """
     from privspec.language.parser import parse
 
-    tree, given, constants = parse(source), outside.get("parameters") or {}, outside.get("constants") or {}
+    tree, given = parse(source), outside.get("parameters") or {}
     if blanks := [one for one in every(tree, syntax.Member) if one.domain == syntax.Name(syntax.FILL_IN)]:
         raise SpecError(_to_fill_in(blanks, source))
+    if any(variable.drawn for variable in tree.variables):
+        from privspec.model.drawn import drawn_model  # few specs draw a value from the data
+
+        return drawn_model(tree, source, given, outside.get("base"), lambda spec: _built(spec, source, outside))
+    return _built(tree, source, outside)
+
+
+def _built(tree: syntax.Spec, source: Source, outside: Given) -> graph.Model:
+    """Check a tree whose public values do not depend on the data."""
+    given, constants = outside.get("parameters") or {}, outside.get("constants") or {}
     base, files, texts = outside.get("base"), outside.get("files"), outside.get("texts")
     picked = picks(tree)
     whole = assembled(tree, source, base, texts)
+    if inside := [variable for variable in whole.spec.variables if variable.drawn]:
+        text = f"{inside[0].target.name} of a part is drawn from the data: only the main spec draws a value first"
+        raise SpecError.at(whole.source, inside[0].span, "PS0501", text, help="draw it in the main spec")
     # a part that is chosen is known only once it is: then choices are those of the main file alone
     choices = open_choices(tree if picked else whole.spec, source if picked else whole.source, given, base)
 

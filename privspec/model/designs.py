@@ -46,11 +46,7 @@ def open_choices(
     declared = dict(_declared(spec))
     if not declared or _alone(spec, declared):
         return ()
-    report = Report(source)
-    scope = collect(spec, report)
-    known = Environment(files=Reader(base))
-    values, parties = read_parameters(scope, known, {k: v for k, v in parameters.items() if k in scope}, report)
-    known = replace(known, values=values, parties={name: party.size for name, party in parties.items()})
+    known = known_of(spec, source, parameters, base)
     found, combinations = [], 1
     for name, (written, span) in declared.items():
         try:
@@ -65,6 +61,14 @@ def open_choices(
         labels = tuple(Label(span) for *_, span in found)
         raise SpecError(Diagnostic("PS0527", message, labels, help="give fewer values to choose from", source=source))
     return tuple(OpenChoice(name, tuple(_values(domain)), span) for name, domain, span in found)
+
+
+def known_of(spec: syntax.Spec, source: Source, parameters: Mapping[str, object], base: Path | None) -> Environment:
+    """The public values of a spec as far as they can be read; what is wrong of them is left to the checks."""
+    report, known = Report(source), Environment(files=Reader(base))
+    scope = collect(spec, report)
+    values, parties = read_parameters(scope, known, {k: v for k, v in parameters.items() if k in scope}, report)
+    return replace(known, values=values, parties={name: party.size for name, party in parties.items()})
 
 
 def _declared(spec: syntax.Spec) -> Iterator[tuple[str, tuple[syntax.Domain, Span]]]:

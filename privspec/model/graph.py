@@ -129,6 +129,21 @@ class Design:
         return {choice.name: known[choice.name][words[choice.name]] for choice in self.choices}
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Drawn:
+    """A public value that is drawn from the data before all else; `models`: the spec at each of its values.
+
+    `epsilon`: what the draw spends; `loss`: what the spec asks for, without the error of what is drawn.
+    """
+
+    name: str
+    values: tuple[Fraction, ...]
+    epsilon: Fraction
+    models: tuple[Any, ...]
+    loss: syntax.Expr | None
+    span: Span
+
+
 def value_text(value: Choice) -> str:
     """As a spec writes it."""
     return f"[{', '.join(map(show, value))}]" if isinstance(value, tuple) else show(value)
@@ -466,6 +481,8 @@ class Model:
     """What is chosen of that in this model: nothing, or all."""
     cost: Fraction = Fraction(0)
     """What the chosen values cost, by the terms of the loss that are about nothing else."""
+    drawn: Drawn | None = None
+    """What is drawn from the data before all else, if anything; this model is the spec at its largest value."""
 
     @property
     def open(self) -> bool:

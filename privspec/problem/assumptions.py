@@ -499,6 +499,8 @@ def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         found = OF_FORM[part.family.form](part.model, {**made[name], **problem})
         said += [one for one in found if one not in said]
     text = "Parts draw their noise independently; what they spend of a line is composed for one unit in all of them."
+    if model.drawn is not None:
+        text = f"What {model.drawn.name} and the case after it spend of a line is composed for one unit in both."
     yield _said(text, "proved", note="composition")
     yield from said
 

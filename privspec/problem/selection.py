@@ -56,7 +56,9 @@ def words(block: Selected) -> tuple[str, ...]:
         f"{block.column} ({ends})."
     ]
     if block.numbers:
-        found.append(f"Each {block.column} is read at the nearest of these values, the higher of two as near.")
+        near = "the nearest of these values, the higher of two as near"
+        near = "the least of these values that it does not exceed, or the largest" if block.bounds else near
+        found.append(f"Each {block.column} is read at {near}.")
     for one in block.where:
         kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
         found.append(f"Only records count whose {one.column} is one of: {kept}.")
@@ -181,6 +183,10 @@ class _Reader:
             text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
             hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
             raise Failure("PS0502", span, text, help=hint)
+        bounds = any(call.function == "bound_error" for call in every(expression, syntax.Call))
+        if bounds and (not worst or numbers is None):
+            hint = f"write worst[ bound_error({self.output.name}, quantile({self.source.name}.{column}, 0.95)) ]"
+            raise Failure("PS0502", span, "solve takes bound_error of numbers alone, at the worst data", help=hint)
         if worst and aim.share in (0, 1):
             end = answers[-1] if aim.share else answers[0]
             text = f"{end} is never off in ranks: no record lies beyond it, whatever the data are"
@@ -201,6 +207,7 @@ class _Reader:
             expression="" if model.loss is None else spell(model.loss),
             families=tuple(model.families),
             accuracy=tuple(self._line(one, (form, worst, call.text)) for one in model.accuracy),
+            bounds=bounds,
         )
 
     def _line(self, one: AccuracyTarget, about: tuple[str, bool, str]) -> Accuracy:
@@ -231,8 +238,8 @@ class _Reader:
         found = measured(body)
         form, power = "distance", 2 if found.squared else 1
         match body:
-            case syntax.Call(function="rank_error" | "mismatch" as name):
-                form = "ranks" if name == "rank_error" else name
+            case syntax.Call(function="rank_error" | "bound_error" | "mismatch" as name):
+                form = name if name == "mismatch" else "ranks"
             case _ if found.function is not None or not (found.squared or found.norm in ("abs", "1")):
                 return None
         for other in beside_output(found.error, self.output.name):

@@ -16,7 +16,7 @@ from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.measures import APPROXIMATE, MEASURES, Measure
-from privspec.kernel.systems import ChosenShare, PartOfSystem, System, component_names
+from privspec.kernel.systems import DRAWN, ChosenShare, PartOfSystem, System, component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, names_used
@@ -30,6 +30,7 @@ from privspec.model.reports import Failure, Unsupported, listing, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.tallies import with_tallies
 from privspec.model.targets import needed
+from privspec.model.values import show
 from privspec.model.worlds import finite, worlds
 from privspec.problem.frequencies import counted as counts
 from privspec.problem.selection import reads as selects
@@ -46,6 +47,9 @@ SHARED = ", ".join(measure.name for measure in MEASURES if measure.shared)
 def words(system: System) -> Iterator[str]:
     """Its parts, that their noise is independent, how often each is drawn and when, and what it says."""
     named = [(output_names(block), block, part) for part in system.parts for block in part.problem.blocks]
+    if system.values:
+        yield from _case_words(named)
+        return
     many = f"{len(named)} parts" if len(named) > 1 else "one part"
     yield f"The outputs are released in {many} with independent noise: {' | '.join(names for names, _, _ in named)}."
     for one in system.choices:
@@ -63,9 +67,23 @@ def words(system: System) -> Iterator[str]:
         yield from (f"{names}: {said}" if len(named) > 1 else said for said in block_words(block))
 
 
+def _case_words(named: list[tuple[str, Any, PartOfSystem]]) -> Iterator[str]:
+    """What is drawn first, and what follows it; what is said of all cases alike is said once."""
+    (first, block, _), *cases = named
+    values, after = listing([show(part.limit) for *_, part in cases], "or"), cases[0][0]
+    yield f"First {first} is drawn, which is {values}; then {after}, in the one case that it says. No other is drawn."
+    yield f"Every line about the data that {first} is drawn from is about {first} and {after} together."
+    yield from (f"{first}: {said}" for said in block_words(block))
+    each = [tuple(block_words(own)) for _, own, _ in cases]
+    alike = [said for said in each[0] if all(said in others for others in each)]
+    yield from (f"{after}: {said}" for said in alike)
+    for own, (_, _, part) in zip(each, cases, strict=True):
+        yield from (f"{after} where {condition_words(part)}: {said}" for said in own if said not in alike)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
-    """The spec of some outputs alone; the others as in `PartOfSystem`."""
+    """The spec of some outputs alone, which are those of the spec `of`; the others as in `PartOfSystem`."""
 
     outputs: tuple[str, ...]
     model: Model
@@ -75,6 +93,7 @@ class Part:
     only_if: str | None = None
     sign: str = "!="
     limit: Fraction = Fraction(0)
+    of: Model | None = None
 
 
 def reads(model: Model) -> bool:
@@ -98,10 +117,9 @@ def block_of(model: Model) -> System:
 
     found = parts_of(model)
     refuse_unsupported(model, found)
-    assert model.loss is not None
     return System(
         tuple(node.name for node in model.outputs),
-        spell(model.loss),
+        expression_of(model),
         tuple(share_range(model, number) for number in chosen_shares(model)),
         tuple(
             PartOfSystem(
@@ -110,6 +128,12 @@ def block_of(model: Model) -> System:
             for part in found
         ),
     )
+
+
+def expression_of(model: Model) -> str:
+    """What is asked for, as it is written: where a value is drawn first, without its own error."""
+    loss = model.loss if model.drawn is None else model.drawn.loss
+    return "" if loss is None else spell(loss)
 
 
 def _asked(problem: Any, part: Part, model: Model) -> Any:
@@ -177,11 +201,32 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
 
 def part_names(plan: Mapping[str, Any]) -> list[str]:
     """Under which names the plan of a system has its parts, in the order of its problem."""
-    return component_names([JsonNode(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
+    parts = plan["problem"]["blocks"][0]["parts"]
+    cases = [f"{part['only_if']} = {part['limit']}" for part in parts if part.get("sign") == DRAWN]
+    return component_names([JsonNode(part["problem"], "problem") for part in parts], cases)
 
 
 @once
 def parts_of(model: Model) -> tuple[Part, ...]:
+    """The parts of a spec: where a value is drawn first, that one and all that may follow; else those of its outputs.
+
+    Raises: SpecError PS0501 where what follows a draw is several parts.
+    """
+    drawn, found = model.drawn, _parts_at_once(model)
+    if drawn is None:
+        return found
+    parts = [part for part in found if drawn.name in part.outputs]
+    for value, own in zip(drawn.values, drawn.models, strict=True):
+        after = [part for part in _parts_at_once(own) if drawn.name not in part.outputs]
+        if len(after) != 1 or parts[0].outputs != (drawn.name,):
+            text = f"solve draws {drawn.name} before one kind of output, and not before several, or beside others"
+            hint = "release the others by a spec of their own, on the same ledger"
+            raise SpecError(Diagnostic.at(model.source, drawn.span, "PS0501", text, help=hint))
+        parts.append(replace(after[0], only_if=drawn.name, sign=DRAWN, limit=value, of=own))
+    return tuple(parts)
+
+
+def _parts_at_once(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it is one problem of a family, with nothing to pick.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear

@@ -91,7 +91,8 @@ def _shown(value: object) -> str:
         case syntax.String(value=text):
             return f'"{text}"'
         case syntax.Node():
-            names = (n for n in _names(type(value)) if n != "text")
+            # few variables are drawn from data
+            names = (n for n in _names(type(value)) if n != "text" and (n != "drawn" or getattr(value, n)))
             parts = [type(value).__name__, *(_shown(getattr(value, n)) for n in names)]
             return f"({' '.join(parts)})"
         case tuple():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -33,11 +33,19 @@ from privspec.noise.samplers import Randomness
 # --- reading --------------------------------------------------------------------------------------
 
 
+ANYTHING = 2**53
+"""No number of a column is below its negative."""
+
+
 @dataclass(frozen=True, slots=True)
 class Nearest(Attribute):
-    """Numbers are read at the nearest of some ascending ones, the higher of two that are as near."""
+    """Numbers are read at the nearest of some ascending ones, the higher of two that are as near.
+
+    `bounds`: at the least of them that they do not exceed, or the largest.
+    """
 
     numbers: tuple[Fraction, ...] = ()
+    bounds: bool = False
     between: ClassVar[bool] = False
 
     @property
@@ -55,6 +63,8 @@ class Nearest(Attribute):
             if abs(quantity) == float("inf"):
                 return (len(middles) if quantity > 0 else 0), False
             exact = Fraction(quantity)
+            if self.bounds:
+                return bisect_left(self.numbers, exact, hi=len(middles)), exact <= self.numbers[-1]
             return bisect_right(middles, exact), exact in known
 
         return place
@@ -99,8 +109,9 @@ def counts_of(block: Selected, said: Data, data: Mapping[str, Any], circumstance
     """
     answers: Attribute
     if block.numbers is not None:
-        ends = floor(block.numbers[0]), ceil(block.numbers[-1])
-        answers = Nearest(block.column, (), *ends, numbers=block.numbers)
+        # what a bound is asked for is not below it by mistake
+        ends = -ANYTHING if block.bounds else floor(block.numbers[0]), ceil(block.numbers[-1])
+        answers = Nearest(block.column, (), *ends, numbers=block.numbers, bounds=block.bounds)
     else:
         answers = Attribute(block.column, block.answers)
     groups = [_condition(one) for one in block.by]
@@ -213,7 +224,8 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
         drawn = self.mechanism.executed
         fate = "is left out" if drawn.drops else "counts as the first one, or as one that conditions leave out"
         kept = [f"{drawn.block.source}: {kept_rule(drawn.kept)}"] if drawn.kept else []
-        near = f"is read at the nearest value of {drawn.block.output}; one that " if drawn.block.numbers else ""
+        at = "least value that it does not exceed" if drawn.block.bounds else "nearest value"
+        near = f"is read at the {at} of {drawn.block.output}; one that " if drawn.block.numbers else ""
         return (f"{drawn.block.source}: a record {near}has no such value, or none a condition knows, {fate}", *kept)
 
     @property

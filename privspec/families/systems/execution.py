@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from operator import ge, gt, le, lt, ne
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from privspec.core.columns import Cells
 from privspec.core.records import dataclass, replace
 from privspec.execute import family
+from privspec.execute.keeper import DataOwnerReport
+from privspec.kernel.systems import DRAWN
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import part_names, parts_of
 from privspec.registry import family_of_plan
@@ -43,7 +45,7 @@ def _digest_of_part(digest: str, number: int) -> str:
     return f"{digest} part {number + 1}"
 
 
-SIGNS = {"!=": ne, ">=": ge, ">": gt, "<=": le, "<": lt}
+SIGNS = {"!=": ne, ">=": ge, ">": gt, "<=": le, "<": lt, DRAWN: eq}
 Runs = tuple[int, str | None, str, Fraction]
 """How often a part is drawn, and what is released that has to compare with a number for it to be drawn."""
 
@@ -74,7 +76,8 @@ class SystemMechanism(family.FamilyMechanism):
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
-        for part in parts_of(model):
+        parts = parts_of(model)
+        for part in parts if model.drawn is None else parts[-1:]:
             names = [node.name for node in part.model.inputs]
             own = {name: data[name] for name in names if name in data}
             part.family.fits(part.model, own, replace(circumstances, model=part.model))
@@ -92,10 +95,16 @@ class SystemMechanism(family.FamilyMechanism):
         known = dict.fromkeys(name for names in self.inputs for name in names)
         family.refuse_unknown(data, tuple(known))
         models = _models(circumstances.model, len(self.parts))
+        cases = dict.fromkeys(range(1, len(self.parts) - 1)) if self.of_cases else {}
+        # only beyond the widest limits data do not fit: what single cases do with them is not known before the draw
+        quiet = replace(circumstances, keeper=DataOwnerReport(), strict=False)
         return _Secrets(
             tuple(
-                part.read({name: data[name] for name in names if name in data}, replace(circumstances, model=model))
-                for part, names, model in zip(self.parts, self.inputs, models, strict=True)
+                part.read(
+                    {name: data[name] for name in names if name in data},
+                    replace(quiet if i in cases else circumstances, model=model),
+                )
+                for i, (part, names, model) in enumerate(zip(self.parts, self.inputs, models, strict=True))
             ),
             self.runs,
             tuple(part.outputs for part in self.parts),
@@ -190,6 +199,8 @@ class SystemMechanism(family.FamilyMechanism):
     def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None
+        if self.of_cases:
+            return self._simulated_case(asked, given)
         found: list[NDArray[np.float64]] = []
         for part, names, (times, *_) in zip(self.parts, self.inputs, self.runs, strict=True):
             own = None if given is None else {name: given[name] for name in names if name in given}
@@ -197,6 +208,30 @@ class SystemMechanism(family.FamilyMechanism):
                 drawn = part.simulate(replace(asked, seed=asked.seed + len(found), base=own))
                 found.append(drawn.reshape(asked.repetitions, -1))
         return np.hstack(found)
+
+    @property
+    def of_cases(self) -> bool:
+        """Whether all parts but the first are cases of what it draws, of which one is drawn."""
+        return self.runs[-1][2] == DRAWN
+
+    def _simulated_case(self, asked: family.Simulation, given: Mapping[str, Any] | None) -> NDArray[np.float64]:
+        """What is drawn first, and the case that follows it; one with fewer numbers than another has zeros behind."""
+        drawn = [
+            part.simulate(
+                replace(
+                    asked,
+                    seed=asked.seed + i,
+                    base=None if given is None else {name: given[name] for name in names if name in given},
+                )
+            ).reshape(asked.repetitions, -1)
+            for i, (part, names) in enumerate(zip(self.parts, self.inputs, strict=True))
+        ]
+        found = np.zeros((asked.repetitions, 1 + max(one.shape[1] for one in drawn[1:])))
+        found[:, 0] = drawn[0][:, 0]
+        for (*_, limit), one in zip(self.runs[1:], drawn[1:], strict=True):
+            own = found[:, 0] == float(limit)
+            found[own, 1 : 1 + one.shape[1]] = one[own]
+        return found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -285,23 +320,28 @@ class _Secrets(_OfParts):
                 found[name] = _stacked([one.outputs[name] for one in drawn])
             columns |= drawn[0].columns if times == 1 else {}
             released += drawn if times == 1 else []
-        every = [name for names in self.names for name in names]
+            if sign == DRAWN:
+                alone = self.parts[i].deviations()
+                released.append(family.Drawn({}, deviations={**alone, **drawn[0].deviations}))
+        every = list(dict.fromkeys(name for names in self.names for name in names))
         kept, skipped = [name for name in every if name in found], [name for name in every if name not in found]
         outputs = {name: found[name] for name in kept}
         return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
 
     def longest(self) -> Mapping[str, NDArray[Any]]:
-        return self._each(lambda part: part.longest())
+        found: dict[str, NDArray[Any]] = {}
+        for part, (times, *_) in zip(self.parts, self.runs, strict=True):
+            for name, values in part.longest().items():
+                stacked = _stacked([values] * times)
+                if name not in found or stacked.size > found[name].size:
+                    found[name] = stacked
+        return found
 
     def deviations(self) -> Mapping[str, Cells]:
-        return self._each(lambda part: part.deviations())
-
-    def _each(self, known: Callable[[family.Secret], Mapping[str, Any]]) -> dict[str, Any]:
-        """What is known of the outputs of every part, for each time that it is drawn."""
+        """Those of cases are known once it is drawn which of them follows."""
+        sure = [one for one in zip(self.parts, self.runs, strict=True) if one[1][2] != DRAWN]
         return {
-            name: _stacked([values] * times)
-            for part, (times, *_) in zip(self.parts, self.runs, strict=True)
-            for name, values in known(part).items()
+            name: _stacked([values] * times) for part, (times, *_) in sure for name, values in part.deviations().items()
         }
 
 

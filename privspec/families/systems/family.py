@@ -26,17 +26,17 @@ from privspec.families.systems.splits import (
     compared,
     keeps,
     larger,
+    most_beside,
     rounded_down,
     rounded_up,
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
-from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.gaussian import mu_down
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, LOCAL_PURE, PURE, ZERO_CONCENTRATED, Measure
-from privspec.kernel.systems import Composed, Judged, component_names, composed
+from privspec.kernel.systems import CASES, Composed, Judged, composed
 from privspec.kernel.writing import write
 from privspec.language import syntax
-from privspec.model.graph import Model, give, inherit
+from privspec.model.graph import Drawn, Model, give, inherit
 from privspec.model.values import show
 from privspec.problem import systems
 from privspec.problem.elaborate import Problem, elaborate, obligation_of
@@ -62,12 +62,28 @@ class Made:
 
     @property
     def loss(self) -> float:
-        """The sum of the losses of the parts."""
-        return sum(one.loss for one in self.parts)
+        """The sum of the losses of the parts; where a value is drawn first, that of the case that costs most."""
+        each = [one.loss for one in self.parts]
+        return sum(each) if self.model.drawn is None else max(each[1:])
+
+    @property
+    def _costly(self) -> Sequence[dict[str, Any]]:
+        """The parts whose losses count: the error of a value that is drawn first is one of what follows."""
+        return self.documents if self.model.drawn is None else self.documents[1:]
+
+    def cases_bound(self) -> dict[str, Any]:
+        """What is proved of the case that costs most, and of what class; nothing where one is without a bound."""
+        losses = [one["loss"] for one in self._costly]
+        if any(one["lower_bound"] is None for one in losses):
+            return {}
+        words = " · ".join(dict.fromkeys(one["among"] for one in losses))
+        return {"bound": max(one["lower_bound"] for one in losses), "among": f"{CASES} ({words})"}
 
     def decided(self, proof: Mapping[str, Any], considered: Iterable[tuple[str, float]], seconds: float) -> Decided:
         """As a decision, with what is proved of every split, and what other splits would cost."""
-        units, kind = (" + ".join(one["loss"][key] for one in self.documents) for key in ("units", "kind"))
+        costly, one_of = self._costly, self.model.drawn is not None
+        each = ([one["loss"][key] for one in costly] for key in ("units", "kind"))
+        units, kind = (" + ".join(dict.fromkeys(words) if one_of else words) for words in each)
         return Decided(
             self.model,
             "; ".join(one.name for one in self.parts),
@@ -87,10 +103,15 @@ class Made:
         """What the plan says of the parts."""
         documents = self.documents
         fairness = [line for one in documents for line in one.get("fairness") or []]
+        costs = [Fraction(one["loss"]["value"]) for one in self._costly]
+        problem = write(elaborate(self.model))
+        names = systems.part_names({"problem": problem})
+        components = dict(zip(names, map(_part, documents), strict=True))
         return {
-            "problem": write(elaborate(self.model)),
-            "value": float(sum(Fraction(one["loss"]["value"]) for one in documents)),
-            "mechanism": {"family": "composite", **self._chosen(), "components": _components(documents)},
+            "problem": problem,
+            "value": float(sum(costs) if self.model.drawn is None else max(costs)),
+            **({} if self.model.drawn is None else {"expression": systems.expression_of(self.model)}),
+            "mechanism": {"family": "composite", **self._chosen(), "components": components},
             "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
             "accuracy": [line for one in documents for line in one["accuracy"]],
             **({"fairness": fairness} if fairness else {}),
@@ -119,12 +140,6 @@ class Made:
                 reached["delta"] = min(reached["delta"], rounded_up(found.delta))
             because = list(found.because(reached))
         return guarantee(self.model.requirements[number], number, reached, because) | asked
-
-
-def _components(plans: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """The plans of all parts by their names."""
-    names = component_names([JsonNode(plan["problem"], "problem") for plan in plans])
-    return dict(zip(names, map(_part, plans), strict=True))
 
 
 def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,6 +181,8 @@ class Systems:
         """Every part at its share of the best split."""
         begun, solved = perf_counter(), _Solver(model, system, settings)
         elaborate(model)  # what a part cannot say is found before any is solved
+        if model.drawn is not None:
+            return self._cases(solved, model.drawn, begun)
         sharing = tuple(sorted({part for some in system.shared.values() for part in some}))
         shared = Lines(tuple(_line(model, system.parts, number, sharing) for number in system.shared))
         own_lines = (number for number in range(len(model.requirements)) if _caps_share(model, system, number))
@@ -200,6 +217,26 @@ class Systems:
         plan = made.decided({}, considered, 0.0).document()
         proof = proved(plan, parts, shared, split, own, claims_at)
         return made.decided(proof, considered, perf_counter() - begun)
+
+    def _cases(self, solved: _Solver, drawn: Drawn, begun: float) -> Decided | Infeasible:
+        """What is drawn first, at what it spends, and every case at all that this leaves: in one kind for all."""
+        model, tried, failed = solved.model, list[Made](), list[Exception]()
+        for kind in KINDS:
+            try:
+                shares = [(PURE, drawn.epsilon), *((kind, solved.left(i, kind)) for i in range(1, len(solved.parts)))]
+                found = [solved.part(i, spent, solved.settings) for i, spent in enumerate(shares)]
+            except (SpecError, SolveError, SolverError) as error:
+                failed.append(error)
+                continue
+            conflicts = [one for one in found if isinstance(one, Infeasible)]
+            if conflicts:
+                return conflicts[0]
+            parts = tuple(one for one in found if not isinstance(one, Infeasible))
+            tried.append(Made(model, parts, tuple(one.document() for one in parts), {}))
+        if not tried:
+            raise failed[0]
+        best = min(tried, key=lambda one: one.loss)
+        return best.decided(best.cases_bound(), (), perf_counter() - begun)
 
     def _at(self, solved: _Solver, sharing: tuple[int, ...], split: Split) -> tuple[Made, list[Judged]] | Infeasible:
         """The parts at a split, and as the kernel judges them."""
@@ -277,7 +314,9 @@ class _Solver:
 
         Raises: SpecError, SolveError.
         """
-        part, written, lines = self.parts[number], self.model.spec.privacy, dict[int, syntax.Requirement]()
+        part, lines = self.parts[number], dict[int, syntax.Requirement]()
+        whole = part.of or self.model
+        written = whole.spec.privacy
         compiler = self.compilers[number]
         if spent is not None:
             kind, amount = spent
@@ -289,13 +328,31 @@ class _Solver:
                 line: systems.share(written[line], written[line].measure, systems.amounts_at(self.model, line, own))
                 for line, own in chosen
             }
-        model = systems.restricted(self.model, part.outputs, lines)
+        model = systems.restricted(whole, part.outputs, lines)
         self._elaborated(number, spent and spent[0], model)
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
             return system
         found: Decision | Infeasible = compiler.decide(model, system, settings)
         return found
+
+    def left(self, number: int, kind: Measure) -> Fraction:
+        """The most that a part may spend of every line beside what is drawn first.
+
+        Raises: SpecError PS0501 where a line allows nothing beside it, or nothing of this kind.
+        """
+        drawn, amount = self.model.drawn, Fraction(0)
+        assert drawn is not None
+        for line in self.parts[number].lines:
+            asked, first = self.model.requirements[line], line in self.parts[0].lines
+            one = Line(asked.measure.of, dict(asked.measure.amounts))
+            most = most_beside(one, [(PURE, drawn.epsilon)] if first else [], kind)
+            if most is None:
+                text = f"{drawn.name} spends {show(drawn.epsilon)}, which leaves nothing of this line for what follows"
+                hint = f"let {drawn.name} spend less, as in spends {show(min(drawn.epsilon, Fraction(1)) / 10)}"
+                raise SpecError.at(self.model.source, asked.span, "PS0501", text, help=hint)
+            amount = min(amount, most) if amount else most
+        return amount
 
     def _own(self, number: int) -> list[int]:
         """The lines of a part whose amounts are chosen."""

@@ -262,6 +262,21 @@ class Lines:
         return self.scaled(kinds, direction)[part]
 
 
+def most_beside(line: Line, spent: Sequence[tuple[Measure, Fraction]], kind: Measure) -> Fraction | None:
+    """The most of a kind that one part may spend beside what others do; None where the line allows none of it."""
+    kinds, amounts = [*(one for one, _ in spent), kind], [amount for _, amount in spent]
+    if not line.allows(kinds, [*amounts, Fraction(1, 10**6)]):
+        return None
+    low, high = Fraction(1, 10**6), Fraction(1)
+    while line.allows(kinds, [*amounts, high]):
+        low, high = high, 2 * high
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if line.allows(kinds, [*amounts, middle]) else (low, middle)
+    rounded = rounded_down(float(high))
+    return rounded if line.allows(kinds, [*amounts, rounded]) else rounded_down(float(low))
+
+
 def _down(direction: Sequence[float], scale: float) -> tuple[Fraction, ...]:
     return tuple(rounded_down(d * scale) for d in direction)
 

@@ -1,0 +1,212 @@
+"""Public values that are drawn from the data first: what is solved, run and told, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import PrivspecError
+from privspec.core.spans import Source
+from privspec.execute.family import simulate
+from privspec.language.parser import parse
+from privspec.language.spelling import spell
+from privspec.noise.samplers import SimulationRandomness
+from privspec.plan import Plan, verify
+from privspec.problem.systems import parts_of
+from tests.plans import Document, components, solved_text
+
+PAY = """spec pay
+variables:
+  choose hi "upper limit" in {10, 100, 1000} from quantile(people.pay, 0.9), spends 0.2
+  input people in table(pay in [0, hi])
+  output total
+loss: E[ (total - sum(people.pay))^2 ]
+privacy: total is 1-DP wrt people, adding or removing one record
+"""
+SPENT = """variables:
+  choose hi in {50, 200, 1000} from quantile(person.spent, 0.9), spends 0.2
+  input visits in table(person in id, spent in [0, 1000])
+  output total
+background:
+  person = persons(visits)
+  person.spent in [0, 1000]
+  person.spent = sum(visits.spent)
+  person.kept = min(person.spent, hi)
+loss: E[ (total - sum(person.kept))^2 ]
+privacy: total is 1-DP wrt visits, adding or removing one person
+"""
+BINS = """variables:
+  choose wide in {5, 20, 50} from quantile(people.age, 0.5), spends 0.1
+  input people in table(age in 0..99)
+  output counts
+background: people.bin = cut(people.age, [0, wide])
+loss: E[ ||counts - histogram(people, by = {bin})||^2 ]
+privacy: counts is 0.5-zCDP wrt people, adding or removing one record
+"""
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return Plan.of(solved_text(PAY))
+
+
+def pays(count: int, largest: float) -> dict[str, Any]:
+    return {"people": {"pay": [largest * (i + 1) / count for i in range(count)]}}
+
+
+def test_what_is_written_is_spelled_again() -> None:
+    tree = parse(Source("pay.priv", PAY))
+    assert spell(tree.variables[0]) in PAY
+    assert tree.variables[0].drawn is not None and spell(tree.variables[0].drawn.epsilon) == "0.2"
+
+
+def test_each_value_is_a_case_that_spends_what_the_draw_leaves(plan: Plan) -> None:
+    model = plan.model()
+    assert [(part.outputs, part.only_if, part.limit) for part in parts_of(model)] == [
+        (("hi",), None, 0),
+        *((("total",), "hi", value) for value in (10, 100, 1000)),
+    ]
+    made = components(plan.document)
+    spent = [Fraction(dict(one["shares"][0]["amounts"])["epsilon"]) for one in made]
+    assert spent == [Fraction(1, 5), *[Fraction(4, 5)] * 3]
+    losses = [one["loss"]["value"] for one in made[1:]]
+    assert losses == pytest.approx([losses[0], 100 * losses[0], 10_000 * losses[0]], rel=1e-6)
+    alone = solved_text("""variables:
+  input people in table(pay in [0, 1000])
+  output total
+loss: E[ (total - sum(people.pay))^2 ]
+privacy: total is 0.8-DP wrt people, adding or removing one record
+""")
+    assert plan.loss.value == max(losses) == pytest.approx(alone["loss"]["value"], rel=1e-9)
+    assert plan.document["loss"]["lower_bound"] == pytest.approx(alone["loss"]["lower_bound"], rel=1e-9)
+    assert "in each case what the draw leaves it" in plan.document["loss"]["among"]
+    assert verify(plan.to_json()).ok
+
+
+@pytest.mark.parametrize("text", [SPENT, BINS])
+def test_limits_of_persons_and_bins_may_be_drawn(text: str) -> None:
+    assert verify(json.dumps(solved_text(text))).ok
+
+
+@pytest.mark.parametrize(("largest", "wanted"), [(9.0, 10), (90.0, 100), (5000.0, 1000)])
+def test_a_run_draws_the_limit_and_carries_out_its_case(plan: Plan, largest: float, wanted: int) -> None:
+    """Of 2,000 records the limit that nine in ten do not exceed is nearly always drawn; the error stated is its own."""
+    found = Counter[int]()
+    for seed in range(10):
+        release = plan.run(pays(2000, largest), randomness=SimulationRandomness(seed))
+        drawn = int(release.values["hi"].reshape(-1)[0])
+        found[drawn] += 1
+        deviation = float(np.ravel(release.deviations["total"].tolist())[0])
+        case = plan.document["mechanism"]["components"][f"hi = {drawn}"]
+        assert deviation == pytest.approx(case["loss"]["value"] ** 0.5, rel=1e-4)
+        true = sum(min(pay, drawn) for pay in pays(2000, largest)["people"]["pay"])
+        assert abs(float(np.ravel(release.values["total"])[0]) - true) < 12 * deviation
+        assert release.skipped == ()
+    assert found[wanted] == 10
+
+
+def test_values_are_drawn_as_often_as_they_are_read_at_bounds(plan: Plan) -> None:
+    """A value stands for all records that do not exceed it: at few records other values are drawn as well."""
+    drawn = simulate(plan.document, 400, 3, base={"people": {"pay": [9.0, 10.0, 10.5, 99.0]}})
+    assert drawn.shape == (400, 2) and set(drawn[:, 0]) == {10.0, 100.0, 1000.0}
+    spread = [drawn[drawn[:, 0] == value, 1].std() for value in (10.0, 100.0, 1000.0)]
+    assert spread[0] * 5 < spread[1] and spread[1] * 5 < spread[2]
+
+
+def test_a_file_is_read_alike_and_debited_once(plan: Plan, tmp_path: Path) -> None:
+    source = random.Random(1)
+    people = tmp_path / "people.csv"
+    with people.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["pay"], *([round(source.uniform(0, 90), 2)] for _ in range(500))])
+    release = plan.run({"people": people}, ledger=tmp_path / "l.db", new_ledger=True)
+    assert release.ledger is not None
+    assert release.statement()["guarantees"][0]["epsilon"] == "1"
+    with pytest.raises(PrivspecError, match="budget"):
+        plan.run({"people": people}, ledger=tmp_path / "l.db")
+
+
+def test_pages_say_what_is_drawn_when_and_what_for(plan: Plan) -> None:
+    public, auditor, engineer = (plan.explain(reader) for reader in ("public", "auditor", "engineer"))
+    assert "First “upper limit” was drawn from the data: one of 10, 100 or 1000." in public
+    assert "How “total” was made depends on it. Both draws count in the odds above." in public
+    assert "moves the published “total” by 17.4 to 1,740, as that value says" in public
+    assert "First hi is drawn, which is 10, 100 or 1000; then total, in the one case that it says." in auditor
+    assert "Then total is drawn in the one case that it says, and in no other." in auditor
+    assert "Each case keeps to what hi leaves of a line. So whichever follows, both together keep to it." in auditor
+    assert "hi spends 0.2-DP; total where hi is 10 spends 0.8-DP;" in auditor
+    assert "as if it always were" not in auditor and "in which all is drawn" not in auditor
+    assert "total where hi is 1000" in engineer
+    several = solved_text(
+        PAY.replace("total\nloss", "total\n  output n\nloss")
+        .replace("))^2 ]", "))^2 ] + E[ (n - count(people))^2 ]")
+        .replace("privacy: total", "privacy: (total, n)")
+    )
+    assert "“total” were made" in Plan.of(several).explain("public")
+
+
+def test_check_says_that_a_value_is_drawn() -> None:
+    from privspec.explain.graphs import describe_graph
+
+    assert "hi   drawn from the data first, which spends 0.2: 10, 100 or 1000" in describe_graph(Problem(PAY).check())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        ("{10, 100, 1000}", "{a, b}", "PS0216", "one of 2 to 32 numbers"),
+        ("{10, 100, 1000}", "{10}", "PS0216", "one of 2 to 32 numbers"),
+        ("{10, 100, 1000}", "1..100", "PS0216", "one of 2 to 32 numbers"),
+        ("choose hi", "output hi", "PS0216", "no value that is chosen"),
+        ("spends 0.2", "spends 0", "PS0216", "an epsilon above 0"),
+        ("quantile(people.pay, 0.9)", "sum(people.pay)", "PS0216", "near a quantile"),
+        ("spends 0.2", "spends 1", "PS0501", "leaves nothing of this line"),
+        ("1-DP", "(2, 1)-RDP", "PS0501", "shared by outputs of several kinds"),
+        ("  output", "  choose q in {1, 2}\n  output", "PS0501", "other values are open"),
+        ("  output", "  choose k in {1, 2} from median(people.pay), spends 0.1\n  output", "PS0501", "other values"),
+        ("[0, hi]", "[hi, 50]", "PS0221", "100 is above 50"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(old: str, new: str, code: str, words: str) -> None:
+    with pytest.raises(PrivspecError) as caught:
+        Problem(PAY.replace(old, new)).solve()
+    (found,) = (one for one in caught.value.diagnostics if one.is_error)
+    assert (found.code, words in found.message) == (code, True), found.message
+
+
+def test_outputs_of_several_kinds_after_a_draw_are_refused() -> None:
+    text = PAY.replace("  output total", "  output total\n  output m in {0, 100}").replace(
+        "loss: ", "loss: worst[ rank_error(m, median(people.pay)) ] + "
+    )
+    with pytest.raises(PrivspecError, match="before one kind of output"):
+        Problem(text.replace("privacy: total", "privacy: (m, total)")).solve()
+
+
+def test_only_the_main_spec_draws_a_value(tmp_path: Path) -> None:
+    (tmp_path / "part.priv").write_text(PAY, "utf-8")
+    main = """components: part = spec("part.priv", people = people)
+variables:
+  input people in table(pay in [0, 1000])
+loss: part.loss
+privacy: part.total is 1-DP wrt people, adding or removing one record
+"""
+    with pytest.raises(PrivspecError, match="only the main spec draws"):
+        Problem(main, base=tmp_path).solve()
+
+
+def test_a_line_about_the_draw_too_is_kept() -> None:
+    """A stricter line of its own for what is drawn; what follows has what the other line leaves beside it."""
+    text = PAY.replace("privacy: ", "privacy:\n  hi is 0.05-DP wrt people, adding or removing one record\n  ")
+    found: Document = solved_text(text)
+    assert verify(json.dumps(found)).ok
+    first = components(found)[0]
+    assert {one["epsilon"] for one in first["guarantees"]} == {"0.05", "0.2"}
+    assert max(Fraction(one["achieved"]["epsilon"]) for one in first["guarantees"]) <= Fraction(1, 20)
