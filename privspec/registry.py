@@ -16,6 +16,7 @@ from privspec.language import syntax
 from privspec.language.walk import every
 from privspec.model.domains import FiniteSet, Tables, unknown_keys
 from privspec.model.graph import Model
+from privspec.model.library import function_of
 from privspec.model.neighbours import GivenTheModel
 from privspec.model.worlds import finite
 
@@ -133,8 +134,13 @@ def _of_unknown_keys(model: Model) -> bool:
     return any(unknown_keys(node.domain) for node in model.inputs)
 
 
-def _calls(model: Model) -> bool:
-    return any(isinstance(node.definition, syntax.Call) for node in model.nodes.values())
+def _reports_a_value(model: Model) -> bool:
+    return _one_of_each(model) and model.outputs[0].domain is not None
+
+
+def _has_routes(model: Model) -> bool:
+    calls = (node.definition for node in model.nodes.values() if isinstance(node.definition, syntax.Call))
+    return any(function_of(call).routes is not None for call in calls)
 
 
 def _counts(model: Model) -> bool:
@@ -199,11 +205,15 @@ FAMILIES = (
         "number.set_execution.HistogramMechanism",
         pricing="number.priced.priced",
     ),
-    Family("cells", "cells", "number.reports.Reports", _one_of_each, "number.report_execution.CellMechanism"),
+    Family("cells", "cells", "number.reports.Reports", _reports_a_value, "number.report_execution.CellMechanism"),
     Family("points", "points", "number.reports.Points", _by_distance, "number.report_execution.PointMechanism"),
     Family("keys", "keys", "number.keys.UnknownKeys", _of_unknown_keys, "number.execution.KeyMechanism"),
     Family(
-        "statistics", "statistics", "statistics.family.Statistics", _calls, "statistics.execution.StatisticMechanism"
+        "statistics",
+        "statistics",
+        "statistics.family.Statistics",
+        _has_routes,
+        "statistics.execution.StatisticMechanism",
     ),
     Family(
         "selection",

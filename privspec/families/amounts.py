@@ -11,19 +11,13 @@ from fractions import Fraction
 from math import exp, inf, log, sqrt
 from typing import Any, ClassVar
 
-import numpy as np
-
-from privspec.core.diagnostics import InternalError, SolveError, SpecError
+from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line, decimal_up
 from privspec.families.family import Settings
-from privspec.kernel.divergences import HockeyStick
-from privspec.kernel.gaussian import delta_bounds
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import AskedMeasure
 from privspec.model.values import show
 from privspec.problem.priced import Parsed, factors_of_delta, inner_family, parsed, reference
-from privspec.solvers.programs import Array
 
 COARSE = 8
 """Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
@@ -33,8 +27,6 @@ DIGITS = 15
 """Decimal digits of an amount that is rounded down."""
 NEARLY_ONE = Fraction(999_999, 1_000_000)
 """The largest delta that is tried."""
-SHARE_BITS = 40
-"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
 
 
 def minimum(
@@ -152,32 +144,6 @@ def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
     """PS0612: no amount up to the largest that is tried is known to do, and the range goes on."""
     said = f"no {node.name} up to {show(farthest)} is known to meet the accuracy lines, and larger ones protect nothing"
     return SolveError.at(model.source, node.span, "PS0612", said, help="allow larger errors")
-
-
-def shares_of(weights: Array | None) -> list[Fraction]:
-    """The same weights in whole multiples of 2^-40 that sum to one."""
-    if weights is None:
-        raise InternalError("a worst case without weights")
-    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
-    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
-    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
-
-
-def mu_up(measure: AskedMeasure, budget: float) -> Fraction | None:
-    """A mu that no Gaussian release of the measure reaches, next to the largest; None where a closed form says it."""
-    condition = None if measure.common is None else measure.common.condition(measure.amounts)
-    if not isinstance(condition, HockeyStick):
-        return None
-    step = 1e-14
-    while delta_bounds(condition.epsilon, Fraction(repr(budget * (1 + step))))[0] <= condition.delta:
-        step *= 2
-    return Fraction(repr(budget * (1 + step)))
-
-
-def stated_mu(measure: AskedMeasure, budget: float | Fraction | None) -> str | None:
-    """The same as a plan states it, for the largest mu that the measure allows; None where none is needed."""
-    found = None if budget is None else mu_up(measure, float(budget))
-    return None if found is None else str(found)
 
 
 # --- the family of specs whose amount is picked ---------------------------------------------------

@@ -27,11 +27,13 @@ from privspec.core.rounding import graded
 from privspec.core.spans import Span
 from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, View, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, read
+from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.gaussian import delta_bounds
 from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.kernel.writing import array, plan_digest, write
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
-from privspec.model.measures import MeasureAt
+from privspec.model.measures import AskedMeasure, MeasureAt
 from privspec.model.neighbours import UnboundedError
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -51,6 +53,8 @@ FEW = Fraction(1, 10**6)
 CONSTANT = "the middle, whatever the data"
 """The least of all answers that look at no data."""
 WRONG = "wrong on average, which E[...] does not allow: worst[...] takes it, or better, where it loses less"
+SHARE_BITS = 40
+"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
 STEP = Fraction(11, 10)
 """By so much what a line allows is raised, to say what the line costs."""
 
@@ -516,3 +520,32 @@ def inverse_root(mixed: Array) -> tuple[dict[str, Any] | None, Array]:
     whole = np.rint(np.ldexp(root, digits))
     entries = tuple(int(v) << int(shift) for row in whole.tolist() for v, shift in zip(row, shifts, strict=True))
     return array(Grid(root.shape, Fraction(2) ** -digits, entries)), right
+
+
+# --- amounts as plans state them --------------------------------------------------------------------
+
+
+def shares_of(weights: Array | None) -> list[Fraction]:
+    """The same weights in whole multiples of 2^-40 that sum to one."""
+    if weights is None:
+        raise InternalError("a worst case without weights")
+    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
+    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
+    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
+
+
+def mu_up(measure: AskedMeasure, budget: float) -> Fraction | None:
+    """A mu that no Gaussian release of the measure reaches, next to the largest; None where a closed form says it."""
+    condition = None if measure.common is None else measure.common.condition(measure.amounts)
+    if not isinstance(condition, HockeyStick):
+        return None
+    step = 1e-14
+    while delta_bounds(condition.epsilon, Fraction(repr(budget * (1 + step))))[0] <= condition.delta:
+        step *= 2
+    return Fraction(repr(budget * (1 + step)))
+
+
+def stated_mu(measure: AskedMeasure, budget: float | Fraction | None) -> str | None:
+    """The same as a plan states it, for the largest mu that the measure allows; None where none is needed."""
+    found = None if budget is None else mu_up(measure, float(budget))
+    return None if found is None else str(found)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
-from privspec.families.amounts import mu_up, shares_of
-from privspec.families.decision import accuracy_json, float_down, inverse_root
+from privspec.families.decision import accuracy_json, float_down, inverse_root, mu_up, shares_of
 from privspec.families.gaussian.problem import Problem, site_maps
 from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, judged
 from privspec.kernel.changes import Piece, boxed

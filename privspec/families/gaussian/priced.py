@@ -22,8 +22,8 @@ import scipy
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
-from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
+from privspec.families.amounts import bound_stated, down
+from privspec.families.decision import Decided, Infeasible, decimal_up, float_down, shares_of, stated_mu
 from privspec.families.family import Settings
 from privspec.families.gaussian.accuracy import conflict_at, pure_conflict
 from privspec.families.gaussian.dense import PAPER, gaussian_budgets

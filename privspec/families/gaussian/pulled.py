@@ -21,8 +21,7 @@ from flint import fmpq_mat
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
-from privspec.families.amounts import mu_up, shares_of
-from privspec.families.decision import CONSTANT, WRONG
+from privspec.families.decision import CONSTANT, WRONG, mu_up, shares_of
 from privspec.families.gaussian.dense import gaussian_budgets
 from privspec.families.gaussian.exact import APART, Seen, grid_json, of_spread, witness_of
 from privspec.families.gaussian.places import Place

@@ -15,8 +15,7 @@ import scipy
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.core.rounding import short_up
-from privspec.families.amounts import shares_of
-from privspec.families.decision import STEP, Alternative, decimal_up, gaussian_prices, price
+from privspec.families.decision import STEP, Alternative, decimal_up, gaussian_prices, price, shares_of
 from privspec.families.family import Settings
 from privspec.families.gaussian.release import exact
 from privspec.families.gaussian.structured import Offer, Structured, System, finest, grown, prices

@@ -16,8 +16,16 @@ from typing import Any, TypeVar
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import graded
-from privspec.families.amounts import stated_mu
-from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee, increased, price, ranked
+from privspec.families.decision import (
+    Alternative,
+    Decided,
+    gaussian_prices,
+    guarantee,
+    increased,
+    price,
+    ranked,
+    stated_mu,
+)
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Frame, Obligation, notes_of
 from privspec.kernel.core.reading import JsonNode
