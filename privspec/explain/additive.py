@@ -485,6 +485,7 @@ def _input(held: InputLayout, where: Context) -> InputFact:
 SHAPES = {
     "knorm-l2": "K-norm noise (l2)",
     "knorm-blocks": "K-norm noise of the shape that moves",
+    "knorm-hulls": "K-norm noise of the hull of what moves",
     "laplace-shares": "Laplace",
     "stepped": "noise in steps",
 }

@@ -218,6 +218,26 @@ class ProductVectors(RealVectors):
         return integers(down), integers(up)
 
 
+class ConeVectors(RealVectors):
+    """The sum of some whole rows, `corners` (size, size), times exponential numbers: one vector."""
+
+    def __init__(self, corners: Integers, scale: Fraction, randomness: Randomness) -> None:
+        super().__init__(1, len(corners), scale, randomness)
+        self._corners = corners
+
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        number, error = self._rows(self._exponential, first, last, signed=False)
+        corners = self._corners.astype(np.float64)
+        sizes = np.abs(corners)
+        error = (error + (self.size + 2) * UNIT * number) @ sizes * SLACK
+        return number @ corners, error
+
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers]:
+        low, high = self._of_row(self._exponential, row, bits, signed=False)
+        up, down = np.maximum(self._corners, 0), np.minimum(self._corners, 0)
+        return low @ up + high @ down, high @ up + low @ down
+
+
 VECTORS: Mapping[str, type[RealVectors]] = {"l1": ManhattanVectors, "l2": EuclideanVectors, "linf": CubeVectors}
 """By the norm."""
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privspec.core.matrices import ExactVector, integers
-from privspec.kernel.laws.knorm import KNormBlocks
+from privspec.kernel.core.reading import Grid
+from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls
 from privspec.noise.inverse import (
     EXPONENTIAL,
     NORMAL,
@@ -26,6 +27,7 @@ from privspec.noise.inverse import (
     laplace_steps,
     nearest_normal,
 )
+from privspec.noise.knorm import KNormHullsNoise
 from privspec.noise.samplers import (
     Randomness,
     SimulationRandomness,
@@ -33,7 +35,7 @@ from privspec.noise.samplers import (
     bernoulli_exp,
     discrete_laplace,
 )
-from privspec.noise.vectors import VECTORS, ProductVectors
+from privspec.noise.vectors import VECTORS, ConeVectors, ProductVectors
 
 ALARM = 1e-6
 
@@ -364,6 +366,64 @@ def test_vectors_of_products_agree_with_balls(parts: tuple[int, ...], steps: int
             exact = [(-1) ** (words[i] & 1) * radius * number[i] / total[p] for i, p in enumerate(part)]
             half = flint.arb(flint.fmpq(1, 2))
             assert row == [int((half + x * steps).floor().unique_fmpz()) for x in exact]
+
+
+SWAPS = ((1, 1), (2, 0), (1, -1), (-1, -1), (-2, 0), (-1, 1))
+"""Of three counts: the first less the second, and their sum, in turn around 0."""
+
+
+def hexagon(scale: Fraction, *, whole: bool) -> KNormHulls:
+    corners = Grid((6, 2), Fraction(1), (1, 1, 2, 0, 1, -1, -1, -1, -2, 0, -1, 1))
+    cones = Grid((6, 2), Fraction(1), tuple(i % 6 for start in range(6) for i in (start, start + 1)))
+    return KNormHulls((Body(corners, cones, scale, whole),))
+
+
+def test_whole_vectors_of_a_hull() -> None:
+    """Points by their chances, e^-(the records that move, in scales), and their squares by those that are stated."""
+    law, source = hexagon(Fraction(3, 2), whole=True), SimulationRandomness(17)
+    noise, at = KNormHullsNoise(law), ExactVector(integers([3, -5]), 1)
+    found = np.array([noise.release(at, Fraction(1), source) for _ in range(20_000)]).astype(int) - [3, -5]
+    points = [(a, b) for a in range(-40, 41) for b in range(-40, 41) if (a + b) % 2 == 0]
+    sizes = np.array([(abs(a + b) / 2 + abs(b - a) / 2 + abs(b)) / 2 for a, b in points])
+    chances = np.exp(-sizes / 1.5)
+    keys = {point: i for i, point in enumerate(points)}
+    sample = np.array([keys[a, b] for a, b in found.tolist()])
+    assert chi_square(sample, np.arange(len(points)), chances / chances.sum()) > ALARM
+    np.testing.assert_allclose(found.var(axis=0), [float(v) for v in law.variances(2, Fraction(1))], rtol=0.1)
+    rough = noise.approximate(2, 20_000, np.random.default_rng(3))
+    np.testing.assert_allclose(rough.var(axis=0), [float(v) for v in law.variances(2, Fraction(1))], rtol=0.1)
+
+
+def test_real_vectors_of_a_hull() -> None:
+    """Norms are of law Gamma(2), in six triangles alike, and in each of them even along its side."""
+    law, source, step = hexagon(Fraction(1), whole=False), SimulationRandomness(18), Fraction(1, 2**20)
+    noise, at = KNormHullsNoise(law), ExactVector(integers([0, 0]), 1)
+    found = np.array([noise.release(at, step, source) for _ in range(6_000)]).astype(float) / 2**20
+    one, other = found[:, 0] + found[:, 1], found[:, 1] - found[:, 0]
+    norms = (np.abs(one) / 2 + np.abs(other) / 2 + np.abs(found[:, 1])) / 2
+    assert stats.kstest(norms, "gamma", args=(2,)).pvalue > ALARM
+    places = found @ np.linalg.inv(np.array(SWAPS[:2]))
+    inside = (places > 0).all(axis=1)
+    assert frequency_fits(int(inside.sum()), len(found), 1 / 6)
+    assert stats.kstest(places[inside, 0] / places[inside].sum(axis=1), "uniform").pvalue > ALARM
+    np.testing.assert_allclose(found.var(axis=0), [float(v) for v in law.variances(2, step)], rtol=0.15)
+
+
+@pytest.mark.parametrize("steps", [2**20, 2**50])
+def test_vectors_of_a_cone_agree_with_balls(steps: int) -> None:
+    """Of corners that are far apart in size: doubles, where they decide, and fractions say what balls say."""
+    corners = integers([3, -5, 2**40, 1, 0, 7, -(2**30), 11, 1]).reshape(3, 3)
+    for seed in range(60):
+        source = Remembered(seed)
+        (row,) = ConeVectors(corners, Fraction(2, 3), source).nearest(
+            ExactVector.of([Fraction(1, 7)] * 3), Fraction(1, steps)
+        )
+        with flint.ctx.workprec(250):
+            number = [-(flint.arb(int(word) >> 1) / (1 << 63)).log() for word in source.said[0]]
+            sums = [sum((n * int(corners[i, j]) for i, n in enumerate(number)), flint.arb(0)) for j in range(3)]
+            at = flint.arb(flint.fmpq(1, 2)) + flint.arb(flint.fmpq(steps, 7))
+            exact = [int((at + x * flint.arb(flint.fmpq(2 * steps, 3))).floor().unique_fmpz()) for x in sums]
+        assert row.tolist() == exact
 
 
 def test_a_vector_of_many_numbers() -> None:

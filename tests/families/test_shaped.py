@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from math import sqrt
+from itertools import product
+from math import comb, exp, sqrt
 from typing import Any
 
 import pytest
@@ -34,7 +35,27 @@ LOPSIDED = """variables:
 loss: E[ ||O - x||^2 ] + E[ ||P - y||^2 ]
 privacy: all outputs are 1-DP wrt (x, y), replacing everything
 """
+SWAPPED = """variables:
+  input people in table(district in 1..{cells})^300
+  output H
+loss: E[ ||H - histogram(people)||^2 ]
+privacy: H is {epsilon}-DP wrt people, replacing one record
+"""
+RANKED = """parties: voter in 1..200
+variables:
+  input ballot[voter] in ranking of {a, b, c}
+  output S
+loss: E[ ||S - pairwise(ballot)||^2 ]
+privacy: S is 1-DP wrt ballot, replacing one voter
+"""
+VISITED = """variables:
+  input visits in table(person in id, district in {n, s, e})
+  output n
+loss: E[ ||n - histogram(visits, by = {district})||^2 ]
+privacy: n is 1-DP wrt visits, adding or removing one person with at most 3 records, at most 1 in one cell
+"""
 BLOCKS = ("mechanism", "executed", "noise", "blocks")
+BODIES = ("mechanism", "executed", "noise", "bodies")
 
 
 def blocks_of(plan: dict[str, Any]) -> list[list[list[Fraction]]]:
@@ -137,3 +158,120 @@ def test_pages_say_what_is_drawn(tmp_path: Any) -> None:
     assert all("cannot describe" not in page and "noise of the shape “" not in page for page in pages.values())
     assert "K-norm noise of the shape that moves" in pages["auditor"] and "knorm-blocks" in pages["auditor"]
     assert f"{sqrt(box(6)):.3g}" in pages["public"]
+
+
+# --- the hull of what moves ------------------------------------------------------------------------------------------
+
+
+def swapped(cells: int, epsilon: float, most: int) -> float:
+    """What noise on counts that add up to 0 loses, of chances ~ e^-(epsilon times how many records move)."""
+    loss = whole = 0.0
+    for point in product(range(-most, most + 1), repeat=cells - 1):
+        last = -sum(point)
+        moved = (sum(map(abs, point)) + abs(last)) / 2
+        chance = exp(-epsilon * moved)
+        whole += chance
+        loss += chance * (sum(v * v for v in point) + last * last)
+    return loss / whole
+
+
+@pytest.mark.parametrize(("cells", "epsilon", "most"), [(3, 1, 25), (3, 3, 12), (4, 2, 10)])
+def test_counts_that_swap_records_get_whole_noise_of_all_swaps(cells: int, epsilon: int, most: int) -> None:
+    """All points are listed; independent noise, and that of the ball around all swaps, lose more."""
+    plan = solved_text(SWAPPED.format(cells=cells, epsilon=epsilon))
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert plan["loss"]["value"] == pytest.approx(swapped(cells, epsilon, most), rel=1e-5)
+    assert plan["loss"]["lower_bound"] < plan["loss"]["value"]
+    assert plan["mechanism"]["executed"]["noise"]["bodies"][0]["whole"] is True
+    assert all(one["loss"] > plan["loss"]["value"] for one in plan["alternatives"])
+
+
+def of_swaps(cells: int) -> float:
+    """The same of real numbers at epsilon 1: a radius of law Gamma(k - 1); of p cells above 0 that share it evenly."""
+    ways = [comb(cells, p) * comb(cells - 2, p - 1) for p in range(1, cells)]
+    each = [2 / (p + 1) + 2 / (cells - p + 1) for p in range(1, cells)]
+    return cells * (cells - 1) * sum(w * v for w, v in zip(ways, each, strict=True)) / sum(ways)
+
+
+@pytest.mark.parametrize("cells", [3, 5])
+def test_noise_of_all_swaps_on_real_numbers(cells: int) -> None:
+    """At a small epsilon a lattice is fine, and the noise that of the continuous law: 10 / epsilon^2 for 3 cells."""
+    plan = solved_text(SWAPPED.format(cells=cells, epsilon=0.01))
+    assert judge(json.dumps(plan)).ok
+    assert plan["loss"]["value"] == pytest.approx(of_swaps(cells) * 1e4, rel=1e-6)
+
+
+def test_a_majority_matrix_moves_in_an_octahedron() -> None:
+    """Of two rankings each is one of three pairs of opposites: noise along these three, on the points it can reach."""
+    plan = solved_text(RANKED)
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    loss = whole = 0.0
+    for point in product(range(-40, 41), repeat=3):
+        if sum(point) % 2 == 0:
+            chance = exp(-sum(map(abs, point)) / 2)
+            # a pair of opposites orders all three pairs of alternatives, each both ways
+            pairs = (point[0] + point[1] + point[2], point[0] + point[1] - point[2], point[0] - point[1] - point[2])
+            whole += chance
+            loss += chance * 2 * sum(v * v for v in pairs) / 4
+    assert plan["loss"]["value"] == pytest.approx(loss / whole, rel=1e-5)
+
+
+def test_records_of_a_person_that_come_together_move_no_further_than_one() -> None:
+    """By 0 or 1 in three cells, all up or all down: the most above 0 and the most below it."""
+    plan = solved_text(VISITED)
+    assert judge(json.dumps(plan)).ok
+    loss = whole = 0.0
+    for point in product(range(-20, 21), repeat=3):
+        chance = exp(-(max(*point, 0) - min(*point, 0)))
+        whole += chance
+        loss += chance * sum(v * v for v in point)
+    assert plan["loss"]["value"] == pytest.approx(loss / whole, rel=1e-4)
+
+
+def test_columns_that_are_added_up_with_counts() -> None:
+    """A record moves a sum and a count of its group, by shares of two cells: the hull of all swaps of four of these."""
+    plan = solved_text("""variables:
+  input people in table(sex in {F, M}, pay in [0, 100])^1000
+  output w
+  output m
+loss: E[ (w - mean(people.pay, sex = F))^2 ] + E[ (m - mean(people.pay, sex = M))^2 ]
+privacy: all outputs are 1-DP wrt people, replacing one record
+""")
+    assert judge(json.dumps(plan)).ok
+    assert plan["loss"]["value"] == pytest.approx(of_swaps(4) / 200, rel=1e-6)
+    assert "whole" not in plan["mechanism"]["executed"]["noise"]["bodies"][0]
+
+
+FORGED_HULLS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "less noise": ((0, "scale"), "9/10"),
+    "smaller corners": ((0, "corners", "unit"), "1/2"),
+    "no cones": ((0, "cones"), {"shape": [0, 2], "unit": "1", "rows": []}),
+    "on real numbers": ((0, "whole"), False),
+    "none": ((), []),
+    "a scale that is no number": ((0, "scale"), "x"),
+    "a key more": ((0, "more"), 1),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_HULLS)
+def test_forged_hulls_are_refused(name: str) -> None:
+    plan = solved_text(SWAPPED.format(cells=3, epsilon=1))
+    path, value = FORGED_HULLS[name]
+    assert not judge(json.dumps(mutate(plan, (*BODIES, *path), value))).ok
+
+
+def test_half_of_the_noise_lets_through_twice_as_much() -> None:
+    plan = solved_text(SWAPPED.format(cells=3, epsilon=1))
+    failed = judge(json.dumps(mutate(plan, (*BODIES, 0, "scale"), "1/2"))).failed
+    assert any("epsilon is 2 at most" in str(claim) for claim in failed)
+
+
+def test_pages_say_that_noise_is_of_the_hull(tmp_path: Any) -> None:
+    (tmp_path / "s.priv").write_text(SWAPPED.format(cells=3, epsilon=1), "utf-8")
+    plan = load(str(tmp_path / "s.priv")).solve()
+    pages = {reader: plan.explain(reader) for reader in ("public", "auditor", "engineer", "register")}
+    assert all("cannot describe" not in page for page in pages.values())
+    assert "K-norm noise of the hull of what moves" in pages["engineer"] and "note knorm-hulls" in pages["auditor"]
+    assert f"{sqrt(swapped(3, 1, 25) / 3):.3g}" in pages["public"]

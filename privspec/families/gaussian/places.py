@@ -404,6 +404,11 @@ def lattice(scale: float) -> str:
     return f"2^{min(int(np.floor(np.log2(scale))), 0) - GRID_EXPONENT}"
 
 
+def on_points(step: Fraction) -> str:
+    """A lattice of which all answers are points."""
+    return "2^0" if step == 1 else str(step)
+
+
 def fraction_up(value: float) -> Fraction:
     """The scale as a fraction of few bits, not below (but for float error, which `fitted` makes good)."""
     exact = Fraction(value).limit_denominator(1000)
@@ -433,7 +438,7 @@ def fitted(
             tuple(tuple(tuple(_short_up(b * excess) for b in part) for part in own) for own in noise.blocks)
         )
     else:
-        raise InternalError("only pure noise is fitted this way")
+        scaled = noise.times(_short_up(excess))
     return replace(release, noise=scaled)
 
 

@@ -28,6 +28,7 @@ from privspec.families.gaussian.places import (
     move_costs,
     offered,
     on_inputs,
+    on_points,
     places,
     prices,
     released,
@@ -43,7 +44,7 @@ from privspec.families.gaussian.release import (
     length_up,
     output_grid,
 )
-from privspec.families.gaussian.shaped import shaped
+from privspec.families.gaussian.shaped import hulled, shaped
 from privspec.families.gaussian.sizes import sized
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace, Scaled
@@ -81,6 +82,15 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     # of many parties who draw alone, what holds at a curator says next to nothing
     many = problem.local and not problem.system.lowered.layout.plain
     bound = None if many and size > ALONE else bound_of_any(plain, tuple(float(e) for e in epsilons))
+    least = inf
+    for one in _of_any_number(problem, epsilons, bound):
+        least = min(least, one.loss)
+        yield one
+    yield from _of_hulls(problem, tuple(epsilons), bound, least)
+
+
+def _of_any_number(problem: Problem, epsilons: list[Fraction], bound: Bound | None) -> Iterator[Candidate]:
+    """Noise of scales, and of norms of simple shapes."""
     for law in laws():
         if not issubclass(law, Scaled):
             continue
@@ -102,6 +112,15 @@ def _of_blocks(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | 
     every = (*(() if inputs is None else (inputs,)), *places(problem, Laplace, bound))
     found = (sized(problem, partial(shaped, place=place, epsilons=epsilons, bound=bound)) for place in every)
     yield from sorted((one for one in found if one is not None), key=lambda one: graded(one.loss, LISTED))[:1]
+
+
+def _of_hulls(
+    problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None, least: float
+) -> Iterator[Candidate]:
+    """K-norm noise of the hull of what moves, where it is below the least loss of others; of squares alone."""
+    if not problem.sizes and not problem.system.limits:
+        better = [one for one in hulled(problem, epsilons, bound) if one.loss < least * (1 - SLACK)]
+        yield from sorted(better, key=lambda one: one.loss)[:1]
 
 
 def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
@@ -236,11 +255,6 @@ def _form(
         state,
         settle,
     )
-
-
-def on_points(step: Fraction) -> str:
-    """A lattice of which all answers are points."""
-    return "2^0" if step == 1 else str(step)
 
 
 def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:

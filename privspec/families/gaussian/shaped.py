@@ -4,16 +4,23 @@ Answers that one unit moves together, each by itself, lie in a box; the norm of 
 them, where independent noise charges it for each (Hardt & Talwar 2010; noise/notes/knorm-blocks.md). Of a box that is
 far wider in some directions than in others, blocks of like widths are better, of the best scales: which blocks is
 found by dynamic programming, and the scales by the program of Laplace noise, with blocks for its rows.
+
+Few numbers may have the norm of the hull of all that moves (noise/notes/knorm-hulls.md). Its cones are found in
+doubles, of corners that are moved a little so that each facet is a simplex; the kernel takes no division that is none.
+Where all cones span one lattice, which answers are points of, noise is drawn on this alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
+from math import lcm, sqrt
 from time import perf_counter
 
 import numpy as np
 
+from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import replace
 from privspec.families.gaussian.places import (
     Bound,
@@ -24,6 +31,7 @@ from privspec.families.gaussian.places import (
     lattice,
     move_costs,
     offered,
+    on_points,
     prices,
     released,
     rule_of_vectors,
@@ -32,13 +40,35 @@ from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     STRATEGY_BITS,
     Candidate,
+    in_whole_numbers,
     output_grid,
+    rounded_strategy,
 )
-from privspec.kernel.laws.knorm import KNormBlocks
-from privspec.solvers.programs import Array
+from privspec.kernel.core.numbers import ZERO
+from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls, covariance_of
+from privspec.kernel.laws.laplace import Laplace
+from privspec.problem.linear import short_denominator
+from privspec.solvers.programs import Array, Boxes, Indices, Pairs, Vectors
 
 ROWS = 64
 """Answers up to which blocks of them are looked for."""
+DIMENSIONS, MOVES, LISTED = 6, 400, 40
+"""Numbers, moves, and cells whose pairs are listed, up to which the hull of what moves is looked for."""
+STILL = 1e-9
+"""Share of the largest move that counts as none."""
+BITS = 30
+"""Bits of the turn after which numbers are uncorrelated."""
+BENT, SHAKEN = 1e-3, 1e-6
+"""Shares of their lengths by which corners are moved: towards cones of a grid of cubes, and so that none are tied."""
+SHORTEST, NEAR, LARGEST = 1000, 1e-12, 2.0**20
+"""Denominators of a turn, how near doubles are to such numbers, and the largest whole number in a corner."""
+DIGITS = 12
+"""Of numbers that no move changes, which a solver's last digits are cut off."""
+QUIET = 1e-4
+"""Deviation of noise on numbers that nobody moves, as a share of that of the others; by what it costs."""
+FINE = 64
+"""Steps of a lattice in the scale of its noise from which on it is no better than noise on any numbers."""
 
 
 def shaped(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
@@ -104,3 +134,184 @@ def _blocks(moved: Array, weights: Array) -> list[list[int]]:
             stop = before[stop]
         found += own[::-1]
     return found
+
+
+# --- the hull of what moves ------------------------------------------------------------------------------------------
+
+
+def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Iterator[Candidate]:
+    """Noise of the hull of what moves, on real numbers and on a lattice, where either is known."""
+    started, system = perf_counter(), problem.system
+    moves = None if problem.local or not system.seen_whole else _moves(problem, epsilons)
+    if moves is None or moves.shape[1] > MOVES:
+        return
+    # answers without what is common to all cells of a table, which no record that moves changes
+    target = system.target.copy()
+    for view in system.views:
+        if isinstance(view.differences, Pairs):
+            at = view.differences.coordinates
+            target[:, at] -= target[:, at[:1]]
+    rows = _independent(target @ moves)
+    found = in_whole_numbers(target[rows]) if 2 <= len(rows) <= DIMENSIONS else None
+    vectors = None if found is None else _whole_vectors(found[0].to_float() @ moves)
+    if found is None or vectors is None:
+        return
+    points, below = vectors
+    for whole in (False, True):
+        scale = 1 / max(epsilons)
+        if whole and (below > 1 or scale > FINE or len(set(epsilons)) > 1):
+            continue
+        made = _body(points, scale, whole=whole)
+        if made is not None:
+            body, turn, bits = made
+            body = replace(body, corners=replace(body.corners, unit=Fraction(1, below << bits)))
+            strategy = DyadicMatrix(turn @ found[0].integers, found[0].exponent + bits)
+            candidate = _offered(problem, body, strategy, moves, epsilons, bound, started)
+            if candidate is not None:
+                yield candidate
+
+
+def _offered(
+    problem: Problem,
+    body: Body,
+    strategy: DyadicMatrix,
+    moves: Array,
+    epsilons: tuple[Fraction, ...],
+    bound: Bound | None,
+    started: float,
+) -> Candidate | None:
+    """Noise of a body on answers of a strategy, and next to none on what no move changes."""
+    system, size = problem.system, body.size
+    outputs = system.target @ moves @ np.linalg.pinv(strategy.to_float() @ moves)
+    left = system.target - outputs @ strategy.to_float()
+    left[np.abs(left) < STILL * np.abs(system.target).max()] = 0
+    rows, bodies = _independent(left), [body]
+    if rows:
+        still = left[rows] / np.abs(left[rows]).max(axis=1, keepdims=True)
+        outputs = np.hstack([outputs, left @ np.linalg.pinv(still)])
+        plain = in_whole_numbers(np.round(still, DIGITS))
+        more = rounded_strategy(still, system.views) if plain is None or set(plain[1]) != {1} else plain[0]
+        strategy = _below(strategy, more)
+        squares = np.asarray(system.error_map @ outputs) ** 2
+        loss = float((squares[:, :size] @ list(map(float, body.variances()))).sum())
+        for weight in squares[:, size:].sum(axis=0).tolist():
+            quiet = QUIET * sqrt(loss / (2 * len(rows) * weight))
+            bodies.append(Body(_grid([[1], [-1]]), _grid([[0], [1]]), fraction_up(quiet)))
+    law = KNormHulls(tuple(bodies))
+    deviations = np.sqrt(list(map(float, law.variances(len(strategy.integers), ZERO))))
+    grid = on_points(strategy.unit) if body.whole else lattice(float(deviations.min()))
+    place = Place(Laplace, "", strategy.to_float(), outputs, rule_of_vectors(problem))
+    release = released(problem, place, strategy, law, (grid, output_grid(np.abs(outputs) @ deviations)), epsilons)
+    if release is None:
+        return None
+    name = "K-norm noise (hull of what moves" + (", in whole steps)" if body.whole else ")")
+    words = name, "K-norm noise of the hull of what moves", "cones of a convex hull"
+    return offered(problem, release, words, place.rule, bound, started)
+
+
+def _below(one: DyadicMatrix, other: DyadicMatrix) -> DyadicMatrix:
+    """The rows of two matrices, in the finer of their units."""
+    exponent = max(one.exponent, other.exponent)
+    both = [own.integers * 2 ** (exponent - own.exponent) for own in (one, other)]
+    return DyadicMatrix(np.vstack(both), exponent)
+
+
+def _moves(problem: Problem, epsilons: tuple[Fraction, ...]) -> Array | None:
+    """All that neighbours differ in, as a hull of columns (n, N) and their opposites, of the largest epsilon."""
+    found, size = list[Array](), problem.system.inputs_count
+    for view, epsilon in zip(problem.system.views, epsilons, strict=True):
+        more = float(max(epsilons) / epsilon)
+        match view.differences:
+            case Vectors(matrix) if matrix.shape[1] <= MOVES:
+                found.append(more * matrix.toarray())
+            case Pairs(coordinates, scale) if len(coordinates) <= LISTED:
+                first, second = np.triu_indices(len(coordinates), 1)
+                unit = np.eye(size)[:, coordinates]
+                found.append(more * scale * (unit[:, first] - unit[:, second]))
+            case Boxes() if view.requirement.neighbours.group == 1:
+                for inputs, edges in view.differences.edges():
+                    if edges.shape[1] > DIMENSIONS:
+                        return None
+                    signs = np.array(list(product((1.0, -1.0), repeat=edges.shape[1]))).T
+                    corners = np.zeros((size, signs.shape[1]))
+                    corners[inputs] = more * edges @ signs
+                    found.append(corners)
+            case _:
+                return None
+    return np.hstack(found)
+
+
+def _independent(rows: Array) -> list[int]:
+    """The first rows of which no other is a sum."""
+    chosen, base, largest = list[int](), np.zeros((0, rows.shape[1])), np.linalg.norm(rows, axis=1).max(initial=0.0)
+    for i, row in enumerate(rows):
+        rest = row - base.T @ (base @ row)
+        rest -= base.T @ (base @ rest)
+        if np.linalg.norm(rest) > STILL * largest:
+            chosen.append(i)
+            base = np.vstack([base, rest / np.linalg.norm(rest)])
+        if len(chosen) > DIMENSIONS:
+            break
+    return chosen
+
+
+def _whole_vectors(moved: Array) -> tuple[Indices, int] | None:
+    """The columns and their opposites as rows of whole numbers over one number, each once; None of other numbers."""
+    below = short_denominator(np.unique(np.abs(moved[moved != 0])).tolist())
+    if below is None or np.abs(moved).max() * below > LARGEST:
+        return None
+    points = np.rint(moved * below).astype(np.int64).T
+    points = np.unique(np.vstack([points, -points]), axis=0)
+    return points[points.any(axis=1)], below
+
+
+def _body(points: Indices, scale: Fraction, *, whole: bool) -> tuple[Body, Indices, int] | None:
+    """The hull of points (N, r), turned so that its numbers are uncorrelated: the body, the turn, and its bits.
+
+    None where no division into cones is found that is one.
+    """
+    for cones in _divisions(points):
+        used = np.unique(cones)
+        chosen = _grid([np.searchsorted(used, cone).tolist() for cone in cones])
+        try:
+            known = covariance_of(_grid(points[used].tolist()), chosen, scale, whole)
+            spread = np.linalg.cholesky([list(map(float, row)) for row in known])
+            turn, bits = _in_whole_numbers(np.asarray(np.linalg.inv(spread / np.diag(spread)), dtype=np.float64))
+            body = Body(_grid((points[used] @ turn.T).tolist()), chosen, scale, whole)
+            body.variances()
+            return body, turn, bits
+        except (Refused, np.linalg.LinAlgError):
+            continue
+    return None
+
+
+def _in_whole_numbers(turn: Array) -> tuple[Indices, int]:
+    """A triangular matrix (r, r) in whole numbers: its rows times short ones, or with so many bits."""
+    rows = [[Fraction(v).limit_denominator(SHORTEST) for v in row] for row in turn.tolist()]
+    if all(
+        abs(float(v) - w) < NEAR for row, own in zip(rows, turn, strict=True) for v, w in zip(row, own, strict=True)
+    ):
+        return np.array([[int(v * lcm(*(w.denominator for w in row))) for v in row] for row in rows]), 0
+    return np.rint(turn * 2.0**BITS).astype(np.int64), BITS
+
+
+def _divisions(points: Indices) -> Iterator[Indices]:
+    """Facets (M, r) of hulls of points that are moved a little, in several ways; the first those of cubes on a grid."""
+    from scipy.spatial import ConvexHull, QhullError  # few specs are of few numbers that move together
+
+    size, generator = points.shape[1], np.random.default_rng(0)
+    plain = points / np.abs(points).max()
+    squares = (plain**2).sum(axis=1)
+    for bent in ((size + 1) * squares - plain.sum(axis=1) ** 2, squares, -squares):
+        shaken = SHAKEN * generator.uniform(size=len(plain))
+        moved = plain * (1 - BENT * bent / max(np.abs(bent).max(), 1e-9) + shaken)[:, None]
+        try:
+            found = ConvexHull(moved).simplices
+        except QhullError:
+            continue
+        yield found.astype(np.intp)
+
+
+def _grid(rows: list[list[int]]) -> Grid:
+    """Whole numbers as the kernel reads them."""
+    return Grid((len(rows), len(rows[0])), Fraction(1), tuple(v for row in rows for v in row))

@@ -3,22 +3,33 @@
 Answers that move by d let through |d| (Hardt & Talwar 2010), whatever is rounded afterwards. The norm is the Euclidean
 length in scales (noise/notes/knorm-l2.md), or one of blocks (noise/notes/knorm-blocks.md): the sum over blocks of the
 largest of some sums of sizes. What moves in a box, a cross-polytope, a product of these, or in one of several such
-shapes, is as long as any other move of its shape in a norm of that kind.
+shapes, is as long as any other move of its shape in a norm of that kind. Few numbers may have the norm of any polytope:
+that of the hull of all that moves, in cones of its corners (noise/notes/knorm-hulls.md). With h(x) the sum of the
+coefficients of x in the corners of its cone, h is the largest of the linear forms that are 1 on all corners of a cone,
+if none of them is above 1 on any corner. A cone by the volume of its simplex, and in it a sum of corners times
+exponential numbers, is of density ~ e^-h; on the lattice of the corners, a cone, and corners times geometric numbers.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 
-from flint import arb, ctx
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.changes import Anything, ByDistance, Change, Units
-from privspec.kernel.core.numbers import ZERO, end, sqrt_up
-from privspec.kernel.core.reading import Refused, frozen
+from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, nearest, rational, sqrt_up
+from privspec.kernel.core.reading import Grid, Refused, frozen
 from privspec.kernel.laws.law import WORDS_OF, Choice, Law, NoisyView, OfOneScale
 from privspec.kernel.losses import Loss, Response
-from privspec.kernel.strategies.dense import Answers, Scaling
+from privspec.kernel.strategies.dense import Answers, Dense, Scaling, chosen_rows
+
+LISTED = 2**19
+"""Numbers in the inverses of all cones of one body."""
+UNEVEN, STEEPEST = Fraction(1, 10**6), Fraction(1, 2000)
+"""Share of a variance by which numbers that are drawn may go together at most; the least scale on a lattice."""
 
 
 @frozen
@@ -91,7 +102,204 @@ class KNormBlocks(Law):
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
-LAWS = (KNorm, KNormBlocks)
+# --- polytopes ---------------------------------------------------------------------------------------------------
+
+
+@frozen
+class Geometry:
+    """What follows from corners and cones, in units of the corners.
+
+    `forms`: of which the largest is the norm, up to their signs; `volumes`: of each cone;
+    `starts`: of each cone and corner, 1 where the points without that corner belong to the next cone, else 0;
+    `inverse`: to coefficients in the corners of one cone, where each cone spans the lattice of all, else None.
+    """
+
+    forms: fmpq_mat
+    volumes: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
+    inverse: fmpq_mat | None
+
+
+@lru_cache(maxsize=64)
+def geometry(corners: Grid, cones: Grid) -> Geometry:
+    """What follows from corners and cones.
+
+    Raises: Refused where the cones do not divide all of space, or the polytope is not convex and its own mirror image.
+    """
+    size, points, chosen = corners.shape[-1], corners.rows, cones.rows
+    if len(corners.shape) != 2 or cones.shape != (len(chosen), size) or cones.unit != 1:
+        raise Refused("has a body whose corners and cones are of other dimensions")
+    if len(chosen) * size**2 > LISTED or not all(0 <= i < len(points) for cone in chosen for i in cone):
+        raise Refused("has more cones than are judged, or cones of corners that a body does not have")
+    every, volumes, starts, forms = (
+        fmpq_mat(fmpz_mat(points)),
+        list[int](),
+        list[tuple[int, ...]](),
+        set[tuple[Fraction, ...]](),
+    )
+    walls, inverses = dict[frozenset[int], list[tuple[list[fmpq], int]]](), list[fmpq_mat]()
+    for cone in chosen:
+        matrix = fmpz_mat([points[i] for i in cone])
+        volumes.append(abs(int(matrix.det())))
+        if not volumes[-1]:
+            raise Refused("has a cone that is flat")
+        inverses.append(fmpq_mat(matrix).inv())
+        sides = inverses[-1].transpose().tolist()
+        forms.add(tuple(fraction(sum(row, fmpq(0))) for row in inverses[-1].tolist()))
+        starts.append(tuple(int(next(v for v in side if v) < 0) for side in sides))
+        for corner, side in zip(cone, sides, strict=True):
+            walls.setdefault(frozenset(cone) - {corner}, []).append((side, corner))
+    for (side, _), *others in walls.values():
+        # on both sides of a wall there is one cone: all points that are on no wall are in as many cones
+        if len(others) != 1 or not sum(map(fmpq.__mul__, side, map(fmpq, points[others[0][1]])), fmpq(0)) < 0:
+            raise Refused("has cones that do not divide all of space")
+    rows = fmpq_mat([list(map(rational, form)) for form in sorted(forms) if next(v for v in form if v) > 0])
+    mirrored = forms == {tuple(-v for v in form) for form in forms}
+    if not mirrored or any(abs(value) > 1 for value in (rows * every.transpose()).entries()):
+        raise Refused("has a body that is not convex, or not its own mirror image")
+    spans = len(set(volumes)) == 1 and (every * inverses[0]).numer_denom()[1] == 1
+    return Geometry(rows, tuple(volumes), tuple(starts), inverses[0] if spans else None)
+
+
+@frozen
+class Body:
+    """Noise of density ~ e^(-|v| / scale), |v| in the norm of a polytope: its `corners`, as many numbers each.
+
+    `cones`: each the places of as many corners. `whole`: on the points of the lattice that the corners span alone.
+    """
+
+    corners: Grid
+    cones: Grid
+    scale: Fraction
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0 or self.corners.unit <= 0:
+            raise Refused("has noise of no size")
+        spans = self.geometry.inverse is not None
+        if self.whole and (not spans or self.scale < STEEPEST):
+            raise Refused("has a body whose cones do not all span its lattice, or next to no noise on it")
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry(self.corners, self.cones)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it is for."""
+        return self.corners.shape[1]
+
+    def norms(self) -> fmpq_mat:
+        """Forms of which the largest, without its sign, is the norm of a change, over the scale."""
+        return self.geometry.forms * (1 / rational(self.corners.unit * self.scale))
+
+    def moves(self, answers: fmpq_mat) -> bool:
+        """Whether these are points (rows) of the lattice that the corners span."""
+        inverse = self.geometry.inverse
+        return inverse is not None and (answers * inverse * (1 / rational(self.corners.unit))).numer_denom()[1] == 1
+
+    def variances(self) -> list[Fraction]:
+        """Of each number, exact or to 128 bits; raised until no sum of numbers varies by more than independent ones do.
+
+        The correlations with all others add up to what that takes at most (Gershgorin).
+        """
+        found = covariance_of(self.corners, self.cones, self.scale, self.whole)
+        squares = (v * v / (own[i] * found[j][j]) for i, own in enumerate(found) for j, v in enumerate(own) if i != j)
+        more = (self.size - 1) * sqrt_up(max(squares, default=ZERO))
+        if more > UNEVEN:
+            raise Refused("has noise whose numbers are not uncorrelated")
+        return [own[i] * (1 + more) for i, own in enumerate(found)]
+
+
+@lru_cache(maxsize=64)
+def covariance_of(corners: Grid, cones: Grid, scale: Fraction, whole: bool) -> list[list[Fraction]]:
+    """Given the cone, the square of the average of a sum of its corners, and its variance."""
+    known, points, chosen, size = geometry(corners, cones), corners.rows, cones.rows, corners.shape[1]
+    kinds = dict[int, list[int]]()
+    for cone, key in enumerate(map(sum, known.starts) if whole else known.volumes):
+        kinds.setdefault(key, []).append(cone)
+    with ctx.workprec(4 * BITS):
+        ratio = (-1 / ball(scale)).exp()
+        mean, variance, unit = arb(1), arb(1), ball(corners.unit * scale)
+        if whole:
+            mean, variance, unit = ratio / (1 - ratio), ratio / (1 - ratio) ** 2, ball(corners.unit)
+        total, weights = arb_mat(size, size), arb(0)
+        for key, own in kinds.items():
+            weight, averages, moved = ratio**key if whole else arb(key), list[list[arb]](), list[list[int]]()
+            for cone in own:
+                rows = [points[i] for i in chosen[cone]]
+                each = [mean + start if whole else mean for start in known.starts[cone]]
+                averages += (arb_mat([each]) * arb_mat(fmpz_mat(rows))).tolist()
+                moved += rows
+            squares, spread = arb_mat(averages), fmpz_mat(moved)
+            total += weight * (squares.transpose() * squares + variance * arb_mat(spread.transpose() * spread))
+            weights += weight * len(own)
+        return [[nearest(unit**2 * v / weights) for v in row] for row in total.tolist()]
+
+
+@frozen
+class KNormHulls(Law):
+    """A vector for the answers of each body in turn, in the norm of a polytope: the hull of what moves."""
+
+    bodies: tuple[Body, ...]
+    family = FORM = "knorm-hulls"
+    words = WORDS_OF["knorm"]
+    title = "K-norm noise of the hull of what moves"
+    notes = ("laplace", "knorm-hulls")
+    joint = True
+
+    def times(self, factor: Fraction) -> Law:
+        return KNormHulls(tuple(replace(body, scale=body.scale * factor) for body in self.bodies))
+
+    @property
+    def answers(self) -> int:
+        return sum(body.size for body in self.bodies)
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        """How far corners reach in each answer, in the scale of their body."""
+        found = list[Fraction]()
+        for body in self.bodies:
+            columns = zip(*body.corners.rows, strict=True)
+            found += [max(map(abs, column)) * body.corners.unit * body.scale for column in columns]
+        return tuple(found)
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """No sum of answers varies by more than under independent noise of these variances."""
+        return [variance for body in self.bodies for variance in body.variances()]
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        """Whoever sees an answer is charged for all answers of its body."""
+        forms, shown, start = list[list[fmpq]](), list[list[Answers]](), 0
+        for body in self.bodies:
+            own = list(range(start, start + body.size))
+            start += body.size
+            if not set(own) & set(view.rows):
+                continue
+            if body.whole:
+                _check_points(body, view, own)
+            norms = (body.norms() * chosen_rows(view.strategy.matrix, own)).tolist()
+            shown.append([{len(forms) + row: Fraction(1)} for row in range(len(norms))])
+            forms += norms
+        epsilon = Dense(fmpq_mat(forms)).largest_of_parts(shown, change) if forms else ZERO
+        return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
+
+
+def _check_points(body: Body, view: NoisyView, own: list[int]) -> None:
+    """All answers are points of the lattice that the corners of a body span."""
+    whole = (body.corners.unit / view.lattice.grid).denominator == 1 and not any(
+        view.lattice.rounding(view.strategy, own)
+    )
+    columns = chosen_rows(view.strategy.matrix, own).transpose().tolist()
+    moved = [
+        [v * rational(p) for v in column]
+        for column, points in zip(columns, view.lattice.points, strict=True)
+        for p in points
+    ]
+    if not whole or not body.moves(fmpq_mat(moved)):
+        raise Refused("has answers between the points of the lattice that its noise is drawn on")
+
+
+LAWS = (KNorm, KNormBlocks, KNormHulls)
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 PRECISION = 256

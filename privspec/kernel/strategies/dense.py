@@ -194,7 +194,12 @@ def unit_costs(
                 total += length((widest(ends, len(scales)),)) * piece.amount + step((1,) * len(scales)) * records
                 continue
             moved = moved_and_rounded(ends, list(piece.at), shared, swap=piece.shape == "swap")
-            if piece.shape in PERSON:
+            if piece.shape in PERSON and len(scales) == 1 and not any(steps):
+                # of one answer what moves it up and what moves it down do not add up
+                values = [Fraction(v, int(below)) for move, _ in moved for v in move]
+                sides = piece.room.top(values), piece.room.top([-v for v in values])
+                total += sum(sides) if piece.shape == PERSON[1] else max(sides)
+            elif piece.shape in PERSON:
                 each = [length(move) + step(own) for move, own in moved]
                 total += piece.room.top(each) * (1 + (piece.shape == PERSON[1]))
             elif piece.shape in COUNTED:
