@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import ceil, exp, factorial, log
+from math import ceil, exp, factorial, log, prod
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
@@ -438,6 +439,45 @@ def test_no_threshold_proves_more_than_the_best_table(loss, epsilon):
         lines = read_frame(JsonNode(plan["problem"], "problem")).obligations
         found.append(float(least(block, lines, None, witness)))
     assert 0.5 * plan["loss"]["value"] < max(found) <= plan["loss"]["value"]
+
+
+def best_of_all(law, records, cost, epsilon):
+    """The least mean cost over all laws of an answer at the tables of so many records and of one less, by a program."""
+    tables = [one for one in every_table(len(law), records) if sum(one) >= records - 1]
+    size, at = len(law), {one: i for i, one in enumerate(tables)}
+    objective, rows = np.zeros((len(tables), size)), []
+    for one in tables:
+        if sum(one) == records:
+            often = factorial(records) * prod(float(p) ** c / factorial(c) for p, c in zip(law, one, strict=True))
+            objective[at[one]] = [often * cost(one, r) for r in range(size)]
+        more = [tuple(c + (i == r) for i, c in enumerate(one)) for r in range(size)]
+        for other, r in product((other for other in more if other in at), range(size)):
+            for a, b in ((one, other), (other, one)):
+                row = np.zeros((len(tables), size))
+                row[at[a], r], row[at[b], r] = 1, -exp(epsilon)
+                rows.append(row.ravel())
+    sums = np.kron(np.eye(len(tables)), np.ones(size))
+    found = linprog(objective.ravel(), np.array(rows), np.zeros(len(rows)), sums, np.ones(len(tables)))
+    return found.fun
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "2"])
+@pytest.mark.parametrize("size", [4, 5])
+def test_records_that_come_and_go_prove_no_more_than_the_best_of_all(size, epsilon):
+    """Of few records of three ages; the data between two that differ in one record say more than the two alone."""
+    chances = (Fraction(3, 10), Fraction(1, 4), Fraction(9, 20))
+    sought = Sought(size, Fraction(1, 2), (Fraction(1),), chances, (Fraction(1), Fraction(1)), True)
+    witness = {"cells": 5, "groups": [{"group": 0, "thresholds": [0, 1], "records": [size]}]}
+    proved = averaged(sought, Fraction(1), JsonNode(witness, "bound"))
+
+    def off(table, answer):
+        return abs(answer - next(r for r in range(3) if 2 * sum(table[: r + 1]) >= size))
+
+    found, r = float(proved.at(Fraction(epsilon), 1, 2)), exp(float(epsilon))
+    ends = sum(cell / 2**96 * r ** (-2 * j) for j, cell in enumerate(proved.cells)) * 2 / (1 + r * r)
+    best = best_of_all(chances, size, off, float(epsilon))
+    assert ends < found <= best * (1 + 1e-9)
+    assert found > 0.5 * best
 
 
 def test_zero_concentrated_privacy_of_the_exponential_mechanism():

@@ -35,6 +35,7 @@ from privspec.families.decision import (
     price,
 )
 from privspec.families.family import Settings
+from privspec.families.selection.made_up import NODES, SEED, profiles, simulated
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.exponential import Target, steps_of
@@ -133,16 +134,10 @@ Bounded = tuple[dict[str, Any], float]
 """A witness, and what it proves of every mechanism, rounded down."""
 BITS = 40
 """Binary places of the chance that belongs to one step of a score."""
-PROFILES = 1000
-"""Tables that are simulated to compare averages, fewer where there are many answers."""
 ORDERED = 32
 """Draws of several quantiles at a table that say what their order brings."""
-WORK = 3e8
-NODES = 96
 TOGETHER = 1 << 17
 """Doubles of tables whose laws are worked out at once."""
-SEED = 20220
-"""Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
 OFFSETS = (4, 8, 16, 32)
 """Quarters of 1 / epsilon records by which a mechanism may aim beside an extreme, towards the middle."""
 WEIGHTS = (1.0, 2.0, 4.0)
@@ -155,6 +150,8 @@ FINE_RECORDS, FAR_RECORDS = 0.45, 3.2
 """Deviations of the number of records between those at which chances are worked out, and up to the last of them."""
 NEGLIGIBLE = 2e-3
 """Thresholds are left out that are near what is sought by so much less often than the first."""
+BY_CHANCE = 5.0
+"""Standard errors by which a mean over simulated tables may be below what is proved of it."""
 NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
 
 
@@ -226,7 +223,7 @@ class Selections:
         return Decided(
             model,
             best.name,
-            best.loss,
+            _at_least(best, bound) if averaged else best.loss,
             lambda: stated(system, best.drawn) | {"claims": {} if bound is None else {"bound": bound[0]}},
             lambda: None if bound is None else bound[1],
             LISTED if bound is None else CLASSES[1],
@@ -243,6 +240,15 @@ class Selections:
     def size(self, system: System) -> int:
         """Numbers of one simulated table."""
         return system.block.size
+
+
+def _at_least(best: Tried, bound: Bounded | None) -> float:
+    """A mean over simulated tables; no less than what is proved, where chance may well have put it below.
+
+    Farther below one of the two is wrong, and the check refuses the plan.
+    """
+    proved = 0.0 if bound is None else bound[1]
+    return proved if best.loss < proved <= best.loss + BY_CHANCE * (best.error or 0.0) else best.loss
 
 
 def system_of(model: Model, block: Selected) -> System:
@@ -344,8 +350,10 @@ def attempts(system: System) -> Iterator[Tried]:
 
 def expecting(system: System, plain: Drawn) -> Iterator[Drawn]:
     """Beyond an extreme all answers stand alike: the mechanism with those behind that the law makes less likely."""
-    best = np.array([_sought(system.block, counts) for counts in simulated(system.block)])
-    chances = (np.bincount(best, minlength=system.block.size) + 1 / system.block.size) / (len(best) + 1)
+    made = simulated(system.block)
+    best = np.array([_sought(system.block, counts) for counts in made.tables])
+    often = np.repeat(made.often, system.block.groups)
+    chances = (np.bincount(best, often, system.block.size) + 1 / system.block.size) / (often.sum() + 1)
     smooth = np.convolve(np.pad(chances, 2, mode="edge"), (0.1, 0.2, 0.4, 0.2, 0.1), mode="valid")
     for weight in WEIGHTS:
         shifted = calibrated(replace(plain, handicap=(1,) * system.block.size), system.lines)
@@ -381,13 +389,14 @@ def valued(system: System, found: Sequence[ByChance], *, exactly: bool = False) 
                 value = block.cost.weight * block.groups * worst_ranks(one.family, one.base, block.size, unit)
                 yield Tried(one, float(value), None)
         return
-    drawn = simulated(block)
-    prices = [] if block.several else all_costs(block, drawn)
+    made = simulated(block)
+    prices = [] if block.several else all_costs(block, made.tables)
     for one in found:
         if isinstance(one, Drawn):
-            costs = expected(one, drawn, prices).reshape(-1, block.groups).sum(axis=1)
+            costs = expected(one, made.tables, prices).reshape(-1, block.groups).sum(axis=1)
         else:
-            costs = together(one, drawn) if isinstance(one, Jointly) else peeled(one, drawn)
+            costs = together(one, made.tables) if isinstance(one, Jointly) else peeled(one, made.tables)
+        costs = costs * made.often
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
@@ -448,36 +457,6 @@ def peeled(drawn: Peeled, tables: Sequence[NDArray[np.int64]]) -> Array:
         below = np.cumsum(law, axis=1) < random.random((len(tables), 1))
         left[rows, np.minimum(below.sum(axis=1), counts.shape[1] - 1)] = -np.inf
     return found
-
-
-def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
-    """How many records of simulated tables stand at each answer (k,)."""
-    law = block.law
-    assert law is not None
-    chances = tuple(float(entry * law.chances.unit) for row in law.chances.rows for entry in row)
-    groups = tuple(map(float, law.groups))
-    return _tables(law.size, float(law.counted), chances, groups, profiles(block))
-
-
-@lru_cache(maxsize=8)
-def _tables(
-    size: int, counted: float, chances: tuple[float, ...], groups: tuple[float, ...], many: int
-) -> tuple[NDArray[np.int64], ...]:
-    """Made-up tables of independent records, always the same: shares of a budget are compared over one set of them.
-
-    Those of the groups of one set of records stand side by side.
-    """
-    random, whole = np.random.default_rng(SEED), sum(chances)
-    shares, found = [chance / whole for chance in chances], []
-    for _ in range(many):
-        each = random.multinomial(random.binomial(size, min(counted, 1.0)), np.array(groups) / sum(groups))
-        found += [random.multinomial(records, shares) for records in each]
-    return tuple(found)
-
-
-def profiles(block: Selected) -> int:
-    """How many tables are simulated: fewer where there are many answers."""
-    return int(max(50, min(PROFILES, WORK / (block.size * block.groups * NODES) / 20)))
 
 
 def all_costs(block: Selected, tables: Iterable[NDArray[np.int64]]) -> list[Array]:

@@ -3,13 +3,15 @@
 Whether the value sought is beyond a threshold t is told by how many of the n records of a group are at or below it: it
 is where these are at most A(n) = max(ceil(share n), 1) - 1. Of data with A(n) - j and A(n) + 1 + j such records, n in
 all, some mechanism is wrong with chances e_j and e'_j. Where records that move change no chance by more than R, one of
-them, or R_j, j of them, e_0 + e'_0 is at least 2 / (1 + R) and e_j and e'_j are at least e_0 / R_j and e'_0 / R_j. So
-the mean cost is at least
+them, or R_j, j of them, e_0 + e'_0 is at least 2 / (1 + R) and e_j and e'_j are at least e_0 / R_j and e'_0 / R_j.
+Where one goes and one comes, each changing chances by r, the data between the two say more: 1 / r, as R is r^2. So the
+mean cost is at least
 
     2 / (1 + R)  sum over t and j of  C_tj / R_j,    C_tj = sum over n of the smaller one of cost times chance of both,
 
-and the chances of both, as those of any three kinds of records, are log-concave along n, n + v, n + 2 v, ... where the
-share is u / v: sums between two n are those of harmonic means at least (noise/notes/scores.md, section 7).
+with 1 / r before the sum in the second case. The chances of both, as those of any three kinds of records, are
+log-concave along n, n + v, n + 2 v, ... where the share is u / v: sums between two n are those of harmonic means at
+least (noise/notes/scores.md, section 7).
 """
 
 from __future__ import annotations
@@ -55,17 +57,17 @@ class Averaged:
     def at(self, epsilon: Fraction, count: int, moves: int) -> Fraction:
         """At most the mean cost under a pure epsilon.
 
-        Args: count, so many records at a time change no chance by more than e^epsilon; moves, how often that is to
-            replace them, 2 where they only come or go.
+        Args: count, so many records at a time change no chance by more than e^epsilon; moves, how many of these changes
+            replace as many, 2 where they all come or all go.
         """
-        power = exp_up(moves * epsilon)
-        smaller = (power.denominator << FINE) // power.numerator
+        power = exp_up(epsilon)
+        smaller = int((1 << FINE) / power**moves)
         found, ratio, reached = 0, 1 << FINE, 0
         for j, cell in enumerate(self.cells):
             while reached < -(-j // count):
                 ratio, reached = ratio * smaller >> FINE, reached + 1
             found += cell * ratio >> FINE
-        return self.weight * 2 * found / (1 << FINE) / (1 + power)
+        return self.weight * found / (1 << FINE) / ((1 + power) / 2 if moves == 1 else power)
 
 
 REMEMBERED = 64
@@ -145,8 +147,7 @@ def _chances(sought: Sought, below: Fraction, above: Fraction, n: int, many: int
     if right > n:
         return [0] * many
     low, high = (_chance(sought.size, below, above, a, n - a) for a in (left, right))
-    odds = (above.numerator * below.denominator << ODDS) // (above.denominator * below.numerator)
-    against = (below.numerator * above.denominator << ODDS) // (below.denominator * above.numerator)
+    odds, against = int((1 << ODDS) * above / below), int((1 << ODDS) * below / above)
     found = []
     for _ in range(many):
         if sought.gaps is None:
