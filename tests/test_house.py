@@ -19,9 +19,9 @@ TOKENS = {
     "audit": 11_503,
     "core": 12_166,
     "editor": 6_426,
-    "execute": 83_943,
+    "execute": 86_582,
     "explain": 82_220,
-    "families": 230_182,
+    "families": 230_588,
     "functions": 16_814,
     "kernel": 157_174,
     "language": 29_141,
@@ -32,7 +32,7 @@ TOKENS = {
     "top": 27_525,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 372
+FILES = 373
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,

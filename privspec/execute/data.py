@@ -5,11 +5,8 @@ stops a run (unless `strict` is asked for): see the rules in `problems`. So data
 neighbours after it. A run stops only for what is public anyway: a missing file or column, or another size than the
 declared one.
 
-Of each person so many records are kept, drawn uniformly and exactly, before anything is counted. An id is text of any
-kind. Two ids are one person's if `cells.id_text` gives them one text: signs that show nothing, and blanks around them,
-do not count, and a whole number is one id whether it is written as 7 or 7.0; capital and small letters differ, and so
-do "7" and "007". A record with a blank id, or none, is nobody's and is left out. What is kept of a person depends on
-the records of that person alone, and on chance: notes/people.md says what follows. Ids are never shown, to nobody.
+Of each person so many records are kept before anything is counted (`kept`): what is kept of a person depends on the
+records of that person alone, and on chance.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.execute.cells import folded, id_texts
 from privspec.execute.engines import records_of
 from privspec.execute.family import RunContext
 from privspec.execute.keeper import (
@@ -39,9 +35,10 @@ from privspec.execute.keeper import (
     refuse,
     refuse_strictly,
 )
+from privspec.execute.kept import Keeping, People
 from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, looked_up, place_on_disk
-from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
+from privspec.execute.statistic import NO_PLACE, Attribute, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
 from privspec.kernel.core.linear import Ball, ExchangeableUnits, InputLayout
 from privspec.kernel.core.problem import ContributionBound
@@ -53,7 +50,6 @@ if TYPE_CHECKING:
     from privspec.execute.family import RunContext
     from privspec.kernel.core.problem import ContributionBound
     from privspec.kernel.derived import Derived
-    from privspec.noise.samplers import Randomness
 
 
 Counts = NDArray[np.int64]
@@ -62,104 +58,6 @@ Counts = NDArray[np.int64]
 def kept_rule(kept: ContributionBound) -> str:
     """What is done with records before they are counted: part of every release."""
     return kept_words(kept)
-
-
-def ids_of(written: Sequence[str | None]) -> tuple[Counts, pl.Series]:
-    """Whose each row is (n,), as the place of its id among all ids in the one form, in order; empty for nobody's."""
-    import polars as pl
-
-    rows = pl.DataFrame({"written": pl.Series(written, dtype=pl.String).fill_null("")})
-    forms = rows.unique().with_columns(id=pl.col("written").map_batches(id_texts, return_dtype=pl.String).fill_null(""))
-    ids = forms["id"].unique().sort()
-    placed = forms.join(pl.DataFrame({"id": ids}).with_row_index("place"), on="id")
-    found = rows.join(placed, on="written", how="left", maintain_order="left")["place"]
-    return found.cast(pl.Int64).to_numpy(), ids
-
-
-def cut(
-    kept: ContributionBound,
-    name: str,
-    people: tuple[Counts, pl.Series],
-    cells: Counts,
-    records: Counts,
-    circumstances: RunContext,
-) -> Counts:
-    """How many of the records of each row (n,) are counted.
-
-    Rows are records that are alike: `records` of them, of one person (`ids_of`), in a cell. First each cell keeps what
-    it may hold of a person, then the person what is allowed in all; both by uniform draws.
-    """
-    (owner, ids), randomness = people, circumstances.randomness
-    # in whichever order an engine has the rows, a seed draws the same
-    order = np.argsort(owner * (cells.max(initial=0) + 1) + cells)
-    whose, left = owner[order], np.where((ids == "").to_numpy()[owner], 0, records)[order]
-    if kept.per_cell is not None:
-        begins = np.diff(whose, prepend=-1).astype(bool) | np.diff(cells[order], prepend=-1).astype(bool)
-        _at_most(kept.per_cell, np.cumsum(begins) - 1, left, randomness)
-    _at_most(kept.most, whose, left, randomness)
-    found = np.empty_like(records)
-    found[order] = left
-    _tell_of_people(kept, name, ids, owner, records, found, circumstances)
-    return found
-
-
-def _at_most(most: int, owner: Counts, found: Counts, randomness: Randomness) -> None:
-    """Of each owner's records a uniformly random choice of `most` stays, where there are more."""
-    held = np.zeros(owner.max(initial=-1) + 1, dtype=np.int64)
-    np.add.at(held, owner, found)
-    rows = np.flatnonzero(held[owner] > most)
-    while rows.size:
-        left, again = _fewest(most, owner[rows], found[rows], randomness)
-        found[rows] = left
-        rows = rows[again]
-
-
-def _fewest(most: int, owner: Counts, counts: Counts, randomness: Randomness) -> tuple[Counts, NDArray[np.bool_]]:
-    """How many of the records of each row (n,) have one of the `most` least numbers of their owner's.
-
-    Every record has a random number behind that of its owner in one word. And which rows are drawn again, as there the
-    numbers leave open which records these are: in all other cases any so many records are as likely as any others.
-    """
-    whose = np.repeat(np.arange(len(owner)), counts)
-    bits = int(owner.max()).bit_length()
-    words = owner[whose].astype(np.uint64) << np.uint64(64 - bits) if bits else np.zeros(len(whose), dtype=np.uint64)
-    words |= randomness.words(len(whose)) >> np.uint64(bits)
-    order = np.argsort(words)
-    whose, words = whose[order], words[order]
-    owners = owner[whose]
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-    last = starts + most - 1
-    again = np.isin(owner, owners[last[words[last] == words[last + 1]]])
-    kept = np.bincount(whose[rank < most], minlength=len(owner))
-    return np.where(again, counts, kept), again
-
-
-def _tell_of_people(
-    kept: ContributionBound,
-    name: str,
-    ids: pl.Series,
-    owner: Counts,
-    records: Counts,
-    found: Counts,
-    circumstances: RunContext,
-) -> None:
-    """For the keeper alone: how many records were cut, and which ids may be one person's; in numbers, no id."""
-    total, of_nobody = int(records.sum()), (ids == "").to_numpy()
-    lost = int(records[of_nobody[owner]].sum())
-    circumstances.keeper.left_out(name, lost, total, f"say no {kept.person}")
-    over = total - lost - int(found.sum())
-    if over:
-        people = int(np.count_nonzero(~of_nobody[np.unique(owner[found < records])]))
-        text = f"{over:,} of {total:,} records are cut, those of {people:,} of {int((~of_nobody).sum()):,}"
-        text += f" ids with more than {kept.most}" + (
-            "" if kept.per_cell is None else f", or {kept.per_cell} in a cell"
-        )
-        circumstances.keeper.remark(name, text)
-    alike = int(folded(ids.filter(ids != "")).is_duplicated().sum())
-    if alike:
-        text = f"{alike:,} ids differ from another only in capital letters, spaces or how signs are written: they count"
-        circumstances.keeper.remark(name, f"{text} as different people")
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".json")
@@ -557,49 +455,70 @@ def _count(
         exact = False
         fits[place].cell(cell, times)
 
-    found = map(asked.followed, data.groups(asked.read, told))
-    for groups in [Groups.joined(asked, found)] if one.kept else found:
-        records = np.array(groups.records, dtype=np.int64)
-        fitting, places = np.ones(len(records), dtype=bool), dict[int, NDArray[np.int64]]()
-        total += int(records.sum())
-        for place, (attribute, column) in enumerate(zip(attributes, groups.keys, strict=True)):
-            again = any(before.name == attribute.name for before in attributes[:place])
-            fits[place].rows += 0 if again else int(records.sum())
-            if attribute.shared:
-                fitting &= ~np.array(column, dtype=bool)
-                continue
-            values = list(dict.fromkeys(column))
-            table = {value: lookups[place](value) for value in values}
-            number_of = {value: number for number, value in enumerate(values)}
-            which = np.fromiter(map(number_of.__getitem__, column), dtype=np.int64, count=len(records))
-            codes = np.array([table[value][0] for value in values], dtype=np.int64)[which]
-            exact = exact and all(fit for _, fit in table.values())
-            if not again and not attribute.measured:
-                counted = np.zeros(len(values), dtype=np.int64)
-                np.add.at(counted, which, records)
-                _tell(fits[place], attribute, table, dict(zip(values, counted.tolist(), strict=True)))
-            fitting &= codes != NO_PLACE
-            places[place] = np.maximum(codes, 0)
-        for place, tally in zip(asked.numbers, groups.tallies, strict=True):
-            exact = exact and not tally.below + tally.above
-            if asked.of(attributes[place].name) is not None:
-                fits[place].outside += tally.below
-            else:
-                fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
-        if one.drops:
-            lost += int(records[~fitting].sum())
-            groups = groups.of(np.where(fitting, records, 0))
-        none = np.zeros(len(records), dtype=np.int64)
-        cells = [sum((places[i] * step for i, step in own.items() if i in places), none) for own in strides]
-        if one.kept:
-            people = ids_of(groups.people)
-            exact = exact and "" not in people[1]
-            left = np.array(groups.records)
-            groups = groups.of(cut(one.kept, held.name, people, cells[0], left, circumstances))
-        for some, mass in asked.masses(groups):
-            whole = mass.astype(kind)
+    def add(cells: Sequence[Counts], records: Counts, sums: Sequence[NDArray[Any]]) -> None:
+        for some, mass in asked.masses(records, sums):
             for at, own, found_counts in zip(cells, strides, counts, strict=True):
-                np.add.at(found_counts, at + sum(own[place] for place in some), whole)
+                part = np.zeros(len(found_counts), dtype=mass.dtype)
+                np.add.at(part, at + sum(own[place] for place in some), mass)
+                found_counts += part
+
+    keeping = None if one.kept is None else Keeping(one.kept, circumstances.randomness.word())
+    known: list[dict[Any, tuple[int, bool]]] = [{} for _ in attributes]
+    narrow = np.int32 if max(map(len, counts)) < 2**31 else np.int64
+    for part in data.parts(asked.read, told):
+        persons: list[tuple[pl.Series, list[NDArray[Any]]]] = []
+        for groups in map(asked.followed, part):
+            records = groups.records
+            fitting, places = np.ones(len(records), dtype=bool), dict[int, NDArray[np.int64]]()
+            total += int(records.sum())
+            for place, (attribute, column) in enumerate(zip(attributes, groups.keys, strict=True)):
+                again = any(before.name == attribute.name for before in attributes[:place])
+                fits[place].rows += 0 if again else int(records.sum())
+                if attribute.shared:
+                    fitting &= ~np.array(column.values, dtype=bool)[column.places]
+                    continue
+                counted, table = column.counted(records).tolist(), known[place]
+                for value in column.values:
+                    if value not in table:
+                        table[value] = lookups[place](value)
+                there = {value: count for value, count in zip(column.values, counted, strict=True) if count}
+                codes = np.array([table[value][0] for value in column.values], dtype=np.int64)
+                exact = exact and all(table[value][1] for value in there)
+                if not again and not attribute.measured:
+                    _tell(fits[place], attribute, table, there)
+                if (codes == NO_PLACE).any():
+                    fitting &= (codes != NO_PLACE)[column.places]
+                places[place] = np.maximum(codes, 0)[column.places]
+            for place, tally in zip(asked.numbers, groups.tallies, strict=True):
+                exact = exact and not tally.below + tally.above
+                if asked.of(attributes[place].name) is not None:
+                    fits[place].outside += tally.below
+                else:
+                    fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
+            if one.drops:
+                lost += int(records[~fitting].sum())
+                groups = groups.only(fitting)
+            none = np.zeros(len(records), dtype=np.int64)
+            cells = [sum((places[i] * step for i, step in own.items() if i in places), none) for own in strides]
+            if keeping is None:
+                add(cells, groups.records, groups.sums)
+            else:
+                (whose,), own = groups.people, [each.astype(narrow) for each in cells] + list(groups.sums)
+                if one.drops and not fitting.all():
+                    whose, own = whose.filter(fitting), [each[fitting] for each in own]
+                persons.append((whose, own))
+        if keeping is not None and persons:
+            people = People.of([whose for whose, _ in persons])
+            columns = [np.concatenate(each) for each in zip(*(own for _, own in persons), strict=True)]
+            if len(columns) == 1:
+                add([np.arange(len(counts[0]))], keeping.by_cell(people, columns[0], len(counts[0])), ())
+            else:
+                left = keeping.of(people, columns, np.ones(len(people.owner), dtype=np.int64))
+                cells, sums = columns[: len(tables)], columns[len(tables) :]
+                add(cells, left, [each * left for each in sums])
+    if keeping is not None:
+        exact = exact and not keeping.lost
+        keeping.tell(held.name, keeper)
     if not one.drops and held.records is not None and total != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too
         text = f"the spec says that {held.name} has {held.records:,} records, and the data have a different number"

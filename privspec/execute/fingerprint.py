@@ -59,23 +59,35 @@ _P1, _P2, _P3, _P4, _P5 = map(np.uint64, _PRIMES)
 
 
 def _turned(words: Hashes, by: int) -> Hashes:
-    """Rotated to the left."""
-    return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
+    """Rotated to the left, in their place."""
+    high = words >> np.uint64(64 - by)
+    words <<= np.uint64(by)
+    words |= high
+    return words
 
 
 def _round(words: Hashes) -> Hashes:
-    return _turned(words * _P2, 31) * _P1
+    words = _turned(words * _P2, 31)
+    words *= _P1
+    return words
 
 
 def _taken(hashes: Hashes, words: Hashes) -> Hashes:
     """With eight bytes more of each text."""
-    return _turned(hashes ^ _round(words), 27) * _P1 + _P4
+    words = _round(words)
+    words ^= hashes
+    _turned(words, 27)
+    words *= _P1
+    words += _P4
+    return words
 
 
 def _finished(hashes: Hashes) -> Hashes:
-    hashes = (hashes ^ (hashes >> np.uint64(33))) * _P2
-    hashes = (hashes ^ (hashes >> np.uint64(29))) * _P3
-    return hashes ^ (hashes >> np.uint64(32))
+    for by, prime in ((33, _P2), (29, _P3)):
+        hashes ^= hashes >> np.uint64(by)
+        hashes *= prime
+    hashes ^= hashes >> np.uint64(32)
+    return hashes
 
 
 def hash_words(words: Hashes, seed: int) -> Hashes:
@@ -326,13 +338,16 @@ class Sketches:
 
     def _numbers(self, sketch: Sketch, values: NDArray[Any], times: Whole | None) -> None:
         for some in _blocks(len(values)):
-            doubles, each = values[some].astype(np.float64) + 0.0, _part(times, some)
+            own, each = values[some], _part(times, some)
+            doubles = own.astype(np.float64) + 0.0
             missing = np.isnan(doubles)
             if missing.any():
                 doubles, each = doubles[~missing], _part(each, ~missing)
             stepping = sketch.stepping
             sketch.add(hash_words(doubles.view(np.uint64), self.seeds.numbers), each)
-            if stepping:
+            if stepping and own.dtype.kind == "i" and own.min() > -FAR and own.max() < FAR:
+                sketch.look(own.astype(np.int64), each)
+            elif stepping:
                 whole = (np.abs(doubles) < FAR) & (doubles == np.floor(doubles))
                 sketch.look(doubles[whole].astype(np.int64), _part(each, whole))
 
@@ -342,8 +357,10 @@ class Sketches:
             own, each, stepping = ticks[some], _part(times, some), sketch.stepping
             sketch.add(hash_words(own.view(np.uint64), self.seeds.moments), each)
             if stepping:
-                whole = (own % SECOND == 0) & (np.abs(own) < FAR * SECOND)
-                sketch.look(own[whole] // SECOND, _part(each, whole))
+                # by a fixed number a quotient is several times as fast as a remainder
+                seconds = own // SECOND
+                whole = (seconds * SECOND == own) & (np.abs(own) < FAR * SECOND)
+                sketch.look(seconds[whole], _part(each, whole))
 
     def _texts(self, sketch: Sketch, data: NDArray[np.uint8], ends: Whole, times: Whole | None) -> None:
         """One behind the other in UTF-8."""
@@ -443,11 +460,9 @@ class Sketches:
             self._one_by_one(sketch, column.filter(~plain).to_list(), _part(times, ~plain.to_numpy()))
             column, times = column.filter(plain), _part(times, plain.to_numpy())
         if len(column):
-            array = column.rechunk().to_arrow()
-            _, ends, data = array.buffers()
-            ends = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+            data, ends = bytes_of(column)
             stepping = sketch.stepping
-            self._texts(sketch, np.frombuffer(data, np.uint8), ends, times)
+            self._texts(sketch, data, ends, times)
             if stepping and column.head(FEW).str.contains(LAST).any():
                 last = column.str.extract(LAST)
                 sketch.look(last.drop_nulls().cast(pl.Int64).to_numpy(), _part(times, last.is_not_null().to_numpy()))
@@ -460,6 +475,14 @@ class Sketches:
             self._moments(sketch, ticks.filter(known).to_numpy(), _part(times, known.to_numpy()))
             texts, times = texts.filter(~known), _part(times, ~known.to_numpy())
         return texts, times
+
+
+def bytes_of(texts: pl.Series) -> tuple[NDArray[np.uint8], Whole]:
+    """Texts one behind the other in UTF-8, and where each begins and the last ends."""
+    array = texts.rechunk().to_arrow()
+    _, ends, data = array.buffers()
+    whole = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), whole
 
 
 def _plain_moments(texts: pl.Series) -> pl.Series:

@@ -162,7 +162,7 @@ def _frame(one: Data, people: People, given: Mapping[str, _Records]) -> pl.DataF
         rows = given[one.name].collected(lambda frame: frame.drop(names, strict=False))
         whose = one.kept.person
         ids = sources.collect(one.name, sources.readable(one.name, rows.lazy(), (), (whose,)))[whose]
-        rows = rows.with_columns(ids.alias(PERSON))
+        rows = rows.with_columns(ids.cast(pl.String).alias(PERSON))
     for part in parts:
         rows = rows.join(part, on=PERSON, how="left")
     nothing = {own.name: GATHERING[own.way].nothing for own in people.gathered}
@@ -190,7 +190,8 @@ def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.La
                 is_elementwise=True,
             )
             read.append(values.alias(quantity(name)))
-    plain = plain.with_columns(read)
+    texts = (pl.col(name).cast(pl.String) for name in schema if name == PERSON or schema[name] == pl.Date)
+    plain = plain.with_columns(*read, *texts)
     plain = computed_in_frame(computed, plain)
     plain = plain.with_columns(_place(part).alias(part.name) for part in listed)
     made = (_aggregate(i, own).alias(own.name) for i, own in enumerate(columns))

@@ -613,9 +613,9 @@ def readable(
     people: Sequence[str] = (),
     days: Collection[str] = (),
 ) -> pl.LazyFrame:
-    """These columns of a frame, as numbers, truth values or texts; the ids of `people` as texts, before them.
+    """These columns of a frame, as numbers, truth values or texts; the ids of `people`, whole or texts, before them.
 
-    Moments in columns of `days` are texts of the day that they lie in, in UTC where they have a zone.
+    Moments in columns of `days` are the day that they lie in, in UTC where they have a zone.
 
     Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
     """
@@ -626,7 +626,8 @@ def readable(
         schema = frame.collect_schema()
     for column in (*people, *columns):
         kind = schema[column]
-        if (column in people and not kind.is_nested() and kind != pl.Object) or kind == pl.Binary:
+        person = column in people and not kind.is_nested() and kind != pl.Object and not kind.is_integer()
+        if person or kind == pl.Binary:
             chosen.append(ids(pl.col(column)))
         elif kind in (pl.Categorical, pl.Enum, pl.Null):
             chosen.append(pl.col(column).cast(pl.String, strict=False))
@@ -638,7 +639,7 @@ def readable(
         elif column in days and isinstance(kind, pl.Date | pl.Datetime):
             zoned = isinstance(kind, pl.Datetime) and kind.time_zone is not None
             moment = pl.col(column).dt.convert_time_zone("UTC") if zoned else pl.col(column)
-            chosen.append(moment.dt.date().cast(pl.String))
+            chosen.append(moment.dt.date())
         else:
             refuse_kind(column, name)
     return frame.select(chosen)

@@ -189,18 +189,62 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Coded:
+    """A column: cells that occur in it, and some that may not, and which of them each of its cells is (n,)."""
+
+    values: Sequence[Any]
+    places: NDArray[Any]
+
+    @classmethod
+    def of(cls, cells: Sequence[Any]) -> Coded:
+        """A list of cells of any kinds."""
+        numbers = {value: place for place, value in enumerate(dict.fromkeys(cells))}
+        return cls(list(numbers), np.fromiter(map(numbers.__getitem__, cells), dtype=np.int64, count=len(cells)))
+
+    @classmethod
+    def of_series(cls, column: pl.Series) -> Coded:
+        """Days become texts; few operations a cell where whole numbers or days lie close together."""
+        import polars as pl
+
+        days, whole = column.dtype == pl.Date, column.to_physical()
+        if whole.dtype.is_integer() and len(whole) and not whole.null_count():
+            low, high = int(whole.min()), int(whole.max())  # type: ignore[arg-type]
+            if high - low < CLOSE and -(2**62) < low < 2**62:
+                values = pl.Series(range(low, high + 1), dtype=whole.dtype)
+                texts = values.cast(pl.Date).cast(pl.String) if days else values
+                return cls(texts.to_list(), whole.to_numpy().astype(np.int64) - low)
+        values = column.unique()
+        places = column.replace_strict(values, np.arange(len(values)), return_dtype=pl.Int64)
+        return cls((values.cast(pl.String) if days else values).to_list(), places.to_numpy())
+
+    def counted(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many records each of the different cells has, where each cell is of so many; all below 2^53."""
+        alone = (records == 1).all()
+        return np.bincount(self.places, None if alone else records, len(self.values)).astype(np.int64)
+
+    @property
+    def cells(self) -> list[Any]:
+        return [self.values[place] for place in self.places.tolist()]
+
+
+CLOSE = 2**10
+"""Between whole numbers that are looked up by their distance from the least."""
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
     """Groups of records: a key for each attribute (of numbers: whether it is missing), and how many records they are.
 
     sums: for each of `Statistic.sets`, the sum over a group's records of the least of their steps; tallies: of each
-    column that is read as numbers, over all these groups; people: whose records they are, where read by person.
+    column that is read as numbers, over all these groups; people: whose records they are, where read by person, some
+    after others, as `readable` has them: then each group is one record.
     """
 
-    keys: tuple[Sequence[Any], ...]
-    records: Sequence[int]
-    sums: tuple[Sequence[int], ...]
+    keys: tuple[Coded, ...]
+    records: NDArray[np.int64]
+    sums: tuple[NDArray[Any], ...]
     tallies: tuple[Tally, ...]
-    people: Sequence[str | None] = ()
+    people: tuple[pl.Series, ...] = ()
 
     @classmethod
     def joined(cls, asked: Statistic, some: Iterable[Groups]) -> Groups:
@@ -208,22 +252,28 @@ class Groups:
         parts = list(some)
         if len(parts) == 1:
             return parts[0]
+        keys = []
+        for i in range(len(asked.attributes)):
+            each = [part.keys[i] for part in parts]
+            before = np.cumsum([0, *(len(one.values) for one in each)])
+            places = [one.places + first for one, first in zip(each, before, strict=False)]
+            keys.append(Coded([value for one in each for value in one.values], _in_a_row(places)))
         return cls(
-            tuple([cell for part in parts for cell in part.keys[i]] for i in range(len(asked.attributes))),
-            [n for part in parts for n in part.records],
-            tuple([n for part in parts for n in part.sums[j]] for j in range(len(asked.sets))),
+            tuple(keys),
+            _in_a_row([part.records for part in parts]),
+            tuple(_in_a_row([part.sums[j] for part in parts]) for j in range(len(asked.sets))),
             tuple(Tally.joined(part.tallies[i] for part in parts) for i in range(len(asked.numbers))),
-            [person for part in parts for person in part.people],
+            tuple(one for part in parts for one in part.people),
         )
 
-    def of(self, records: NDArray[np.int64]) -> Groups:
-        """The same with other numbers of records: none of a group, or of records that are alike."""
-        left = records.tolist()
-        if not self.sums:
-            return replace(self, records=left)
-        shares = list(zip(left, self.records, strict=True))
-        sums = tuple([s * n // max(m, 1) for s, (n, m) in zip(column, shares, strict=True)] for column in self.sums)
-        return replace(self, records=left, sums=sums)
+    def only(self, some: NDArray[np.bool_]) -> Groups:
+        """The same without the records of the other groups."""
+        sums = tuple(np.where(some, column, 0) for column in self.sums)
+        return replace(self, records=np.where(some, self.records, 0), sums=sums)
+
+
+def _in_a_row(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -278,11 +328,13 @@ class Statistic:
             found = self.of(one.name)
             if found is not None and found.formula is None:
                 place, labels = engine.lookup(), found.labels
-                known = {value: place(value)[0] for value in set(keys[i])}
-                words = {value: labels[found.places[at]] for value, at in known.items() if at != NO_PLACE}
+                known = ((value, place(value)[0]) for value in keys[i].values)
                 # what is none of the values stays what it is, but for a text that says a word which follows
-                words |= {value: None if id_text(value) in labels else value for value in known if value not in words}
-                keys[i] = [words[value] for value in keys[i]]
+                words = [
+                    labels[found.places[at]] if at != NO_PLACE else None if id_text(value) in labels else value
+                    for value, at in known
+                ]
+                keys[i] = Coded(words, keys[i].places)
         return replace(groups, keys=tuple(keys))
 
     @cached_property
@@ -315,18 +367,22 @@ class Statistic:
         """All sets of them but the empty one."""
         return tuple(some for size in range(len(self.added)) for some in combinations(self.added, size + 1))
 
-    def masses(self, groups: Groups) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
+    def masses(
+        self, records: NDArray[np.int64], sums: Sequence[NDArray[Any]]
+    ) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
         """For each set of added columns, the steps of the records (groups,) that stand at the high ends of just these.
 
         A record with steps p stands there for those t of 0..steps - 1 for which just these columns have p > t: so in
         at most one combination of ends more than it has such columns.
         """
         if not self.sets:
-            large = sum(groups.records) * self.steps >= 2**63
-            yield (), np.array(groups.records, dtype=object if large else np.int64) * self.steps
+            large = int(records.sum()) * self.steps >= 2**63
+            yield (), records.astype(object if large else np.int64) * self.steps
             return
-        least = {some: np.array(sums, dtype=object) for some, sums in zip(self.sets, groups.sums, strict=True)}
-        least[()] = np.array(groups.records, dtype=object) * self.steps
+        # whole numbers of 64 bits where all of them together are
+        small = int(records.sum()) * self.steps < 2**62
+        least = dict(zip(self.sets, (part.astype(np.int64 if small else object) for part in sums), strict=True))
+        least[()] = records.astype(np.int64 if small else object) * self.steps
         for some in least:
             larger = (other for other in least if set(some) <= set(other))
             yield some, sum((-1) ** (len(other) - len(some)) * least[other] for other in larger)
@@ -335,9 +391,10 @@ class Statistic:
 # --- polars ---------------------------------------------------------------------------------------
 
 
-def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> Iterator[Groups]:
-    """The groups of a frame; where numbers are text, those of some rows after those of others.
+def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit, *, small: bool = False) -> Iterator[Groups]:
+    """The groups of a frame; where numbers are text, or records are persons', those of some rows after others.
 
+    Args: small, whether it has few rows, that may be held at once.
     Raises: DataError (PS0803).
     """
     import polars as pl
@@ -347,7 +404,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> It
     plain = readable(asked.name, frame, names, people, asked.days)
     schema = plain.collect_schema()
     texts = {name: place for name, place in asked.quantities.items() if schema[name] == pl.String}
-    for part in frames_of(asked.name, plain, BATCH) if texts else (plain,):
+    for part in frames_of(asked.name, plain, BATCH) if texts or (people and not small) else (plain,):
         numbers = part.lazy()
         for name, place in texts.items():
 
@@ -467,15 +524,17 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
         if i in asked.numbers:
             if outside in schema:
                 tests = [pl.col(f"beyond_{i}"), *[pl.lit(value=False)] * 3]
-            found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
-    for j, some in enumerate(asked.sets):
-        least = pl.min_horizontal([pl.col(f"steps_{i}") for i in some])
-        found.append(least.cast(pl.Int128).sum().alias(f"sum_{j}"))
-    keys = [f"key_{i}" for i in range(len(asked.attributes))]
+            found += [test.alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
+    sums = {f"sum_{j}": pl.min_horizontal([pl.col(f"steps_{i}") for i in some]) for j, some in enumerate(asked.sets)}
     if asked.person is not None:
-        chosen.append(pl.col(asked.person).alias("person"))
-        keys += ["person", *(f"steps_{i}" for i in asked.added)]
-    return frame.select(chosen).group_by(keys).agg(found)
+        # each record by itself
+        each = [pl.lit(1, dtype=pl.Int64).alias("records"), *(test.cast(pl.Int64) for test in found[1:])]
+        own = frame.select(pl.col(asked.person).alias("person"), *chosen)
+        return own.with_columns(*each, *(least.alias(name) for name, least in sums.items()))
+    keys = [f"key_{i}" for i in range(len(asked.attributes))]
+    totals = (least.cast(pl.Int128).sum().alias(name) for name, least in sums.items())
+    found = [found[0], *(test.sum() for test in found[1:])]
+    return frame.select(chosen).group_by(keys).agg(*found, *totals)
 
 
 def _side(one: Attribute, x: pl.Expr) -> pl.Expr:
@@ -499,11 +558,14 @@ def _key(one: Attribute, x: pl.Expr) -> pl.Expr:
 
 
 def _groups(asked: Statistic, found: pl.DataFrame) -> Groups:
+    import polars as pl
+
     tallies = (Tally(*(int(found[f"tally_{i}_{j}"].sum()) for j in range(4))) for i in asked.numbers)
+    sums = (found[f"sum_{j}"] for j in range(len(asked.sets)))
     return Groups(
-        tuple(found[f"key_{i}"].to_list() for i in range(len(asked.attributes))),
-        found["records"].to_list(),
-        tuple(found[f"sum_{j}"].to_list() for j in range(len(asked.sets))),
+        tuple(Coded.of_series(found[f"key_{i}"]) for i in range(len(asked.attributes))),
+        found["records"].cast(pl.Int64).to_numpy(),
+        tuple(one.to_numpy() if asked.person else np.array(one.to_list(), dtype=object) for one in sums),
         tuple(tallies),
-        [] if asked.person is None else found["person"].to_list(),
+        () if asked.person is None else (found["person"],),
     )

@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -23,14 +23,18 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, TypeAlias
 
+import numpy as np
+
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import sources
+from privspec.execute.cells import ID_AS_IT_STANDS
 from privspec.execute.fingerprint import COUNT, Seeds, Sketches
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable, slip_of_header
 from privspec.execute.statistic import (
     BATCH,
     Attribute,
+    Coded,
     Groups,
     OnMisfit,
     Statistic,
@@ -93,6 +97,10 @@ class Records(ABC):
         Args: told, of each cell of a column that is added up (by its place) that is no number, and how often.
         Raises: DataError (PS0803).
         """
+
+    def parts(self, asked: Statistic, told: OnMisfit) -> Iterator[Iterator[Groups]]:
+        """The same, all records of a person in one of several parts where they are too many to be held at once."""
+        yield self.groups(asked, told)
 
     @abstractmethod
     def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
@@ -429,12 +437,30 @@ class OfTable(Records):
         try:
             query = select_of(asked, self.kinds, self.source)
         except RowsNeededError:
-            for part in self.rows(asked.columns, asked.person):
-                yield from groups_of_frame(asked, part.lazy(), told)
+            yield from self._read(asked, told)
             return
         with connection(self.name, self.table.path) as database:
             assert database is not None
             yield from _asked(asked, database, query, told)
+
+    def _read(self, asked: Statistic, told: OnMisfit, where: str = "") -> Iterator[Groups]:
+        for part in self.rows(asked.columns, asked.person, asked.days, where):
+            yield from groups_of_frame(asked, part.lazy(), told, small=True)
+
+    def parts(self, asked: Statistic, told: OnMisfit) -> Iterator[Iterator[Groups]]:
+        kind = "" if asked.person is None else self.kinds[asked.person]
+        if asked.person is None or not (is_whole(kind) or is_text(kind)):
+            yield self.groups(asked, told)
+            return
+        whose = name_of(asked.person)
+        odd = "false" if is_whole(kind) else f"bool_or({odd_id(whose)})"
+        with connection(self.name, self.table.path) as database:
+            assert database is not None
+            records, strange = row_of(self.name, database, f"SELECT count(*), {odd} FROM {self.source}")
+        # ids that are written otherwise may be one person's
+        bits = 0 if strange else max(-(-records // MOST_AT_ONCE) - 1, 0).bit_length()
+        for part in range(2**bits):
+            yield self._read(asked, told, f"\nWHERE hash({whose}) & {2**bits - 1} = {part}" if bits else "")
 
     def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
         with connection(self.name, self.table.path) as database:
@@ -452,22 +478,34 @@ class OfTable(Records):
             own.join(_sketched(rest, read, seeds))
             yield own
 
-    def _rows(self, names: Sequence[str], person: str | None = None) -> str:
-        cells = (_cell(one, self.kinds[one], whole=one == person) for one in names)
-        return f"SELECT {', '.join(cells)}\nFROM {self.source}"
+    def _rows(
+        self, names: Sequence[str], person: str | None = None, days: Collection[str] = (), where: str = ""
+    ) -> str:
+        cells = (
+            f"CAST({MOMENTS[kind].format(name_of(one))} AS DATE) AS {name_of(one)}"
+            if one in days and (kind := self.kinds[one]) in MOMENTS
+            else _cell(one, self.kinds[one], whole=one == person)
+            for one in names
+        )
+        return f"SELECT {', '.join(cells)}\nFROM {self.source}{where}"
 
-    def rows(self, names: Sequence[str], person: str | None = None) -> Iterator[pl.DataFrame]:
-        """Its rows, some after others, in columns that polars holds; whose they are in text, whatever the kind."""
+    def rows(
+        self, names: Sequence[str], person: str | None = None, days: Collection[str] = (), where: str = ""
+    ) -> Iterator[pl.DataFrame]:
+        """Its rows, some after others, in columns that polars holds, moments in `days` as days; those of some people.
+
+        Whose they are is whole or in text, whatever the kind.
+        """
         with connection(self.name, self.table.path) as database:
             assert database is not None
-            yield from _frames(self.name, database, self._rows(names, person))
+            yield from _frames(self.name, database, self._rows(names, person, days, where))
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
             return [Select.of(asked, self.kinds, self.source)]
         except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
-            rows = self._rows(asked.columns, asked.person)
+            rows = self._rows(asked.columns, asked.person, asked.days)
             said = f"-- {why}: all rows are read\n{rows}"
             return [Select(said, said, self.source)]
 
@@ -562,6 +600,11 @@ EXACT_DIGITS = 15
 """Whole numbers of so many digits, and their quotient by a power of ten, are rounded once."""
 
 
+def odd_id(cell: str) -> str:
+    """When a text is not the one text of its cell."""
+    return f"NOT regexp_matches(CAST({cell} AS VARCHAR), {text_of(ID_AS_IT_STANDS)})"
+
+
 def row_of(name: str, database: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     """The first row that is asked for, or none of it.
 
@@ -598,7 +641,7 @@ def _kinds(name: str, database: duckdb.DuckDBPyConnection, source: str) -> dict[
 def _cell(column: str, kind: str, *, whole: bool = False) -> str:
     """A column as polars is to hold it: what has no counterpart there as text; `whole`: so is all else but lists."""
     quoted = name_of(column)
-    opaque = whole and not kind.endswith((")", "]")) and kind not in _HELD
+    opaque = whole and not kind.endswith((")", "]")) and kind not in _HELD and not is_whole(kind)
     if kind in ("HUGEINT", "UHUGEINT", "BIGNUM") or is_text(kind) or opaque:
         return f"CAST({quoted} AS VARCHAR) AS {quoted}"
     return quoted
@@ -606,6 +649,10 @@ def _cell(column: str, kind: str, *, whole: bool = False) -> str:
 
 _HELD = ("DOUBLE", "FLOAT", "BOOLEAN", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 """Kinds of which there is one text (`cells`), whatever the database would write."""
+
+
+MOST_AT_ONCE = 2**25
+"""Records of persons that are held at once, where a database can give those of some persons after those of others."""
 
 
 FEW = 2**12
@@ -868,20 +915,19 @@ def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, to
 def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequence[Any]], told: OnMisfit) -> Groups:
     """Groups from rows that a SELECT of `select_of` gave: where a number is missing, it counts as no steps."""
     columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
-    tallies, sums = [], [[int(n or 0) for n in columns[f"sum_{j}"]] for j in range(len(asked.sets))]
+    tallies, records = [], np.array(columns["records"], dtype=np.int64)
+    sums = [np.array([int(n or 0) for n in columns[f"sum_{j}"]], dtype=object) for j in range(len(asked.sets))]
     for i in asked.numbers:
         shared = asked.attributes[i].shared
-        known = [not none if shared else none is not None for none in columns[f"key_{i}"]]
+        known = np.array([not none if shared else none is not None for none in columns[f"key_{i}"]])
         counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
         tallies.append(Tally(*(sum(n for n, there in zip(c, known, strict=False) if there) for c in counted)))
-        missing = sum(n for n, there in zip(columns["records"], known, strict=True) if not there)
+        missing = int(records[~known].sum())
         if missing:
             told(i, None, missing)
-            for some, column in zip(asked.sets, sums, strict=True):
-                if i in some:
-                    column[:] = [n if there else 0 for n, there in zip(column, known, strict=True)]
-    keys = tuple(columns[f"key_{i}"] for i in range(len(asked.attributes)))
-    return Groups(keys, columns["records"], tuple(sums), tuple(tallies))
+            sums = [np.where(known, n, 0) if i in some else n for some, n in zip(asked.sets, sums, strict=True)]
+    keys = tuple(Coded.of(columns[f"key_{i}"]) for i in range(len(asked.attributes)))
+    return Groups(keys, records, tuple(sums), tuple(tallies))
 
 
 def _listed(items: Sequence[str]) -> str:

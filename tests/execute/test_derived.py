@@ -70,9 +70,9 @@ def read(source: Any) -> tuple[Counter[Any], dict[Any, list[int]], Any]:
     groups = ASKED.followed(Groups.joined(ASKED, records_of("x", source).groups(ASKED.read, lambda *_, **__: None)))
     counts: Counter[Any] = Counter()
     sums: dict[Any, list[int]] = {}
-    lookups = [one.lookup() for one in ATTRIBUTES]
+    lookups, columns = [one.lookup() for one in ATTRIBUTES], [one.cells for one in groups.keys]
     for place, count in enumerate(groups.records):
-        cells = zip(ATTRIBUTES, lookups, groups.keys, strict=True)
+        cells = zip(ATTRIBUTES, lookups, columns, strict=True)
         key = tuple(keys[place] if one.shared else look(keys[place])[0] for one, look, keys in cells)
         counts[key] += count
         total = sums.setdefault(key, [0] * len(ASKED.sets))
@@ -126,6 +126,6 @@ def test_words_that_follow_are_not_read_from_the_data() -> None:
     frame = pl.DataFrame({"day": ["2025-01-31", "2025-01", "2025-02-01T23:59:59", "2025-02-01T01:00:00+02:00", None]})
     groups = asked.followed(Groups.joined(asked, records_of("x", frame).groups(asked.read, lambda *_: None)))
     found = Counter(dict.fromkeys((), 0))
-    for key, count in zip(groups.keys[0], groups.records, strict=True):
+    for key, count in zip(groups.keys[0].cells, groups.records, strict=True):
         found[key] += count
     assert found == Counter({"2025-01": 2, "2025-02": 1, None: 2})

@@ -702,7 +702,8 @@ def test_the_sum_of_one_column_is_that_of_its_records_one_by_one(
     for source in (tmp_path / "t.parquet", f"{tmp_path}/t.duckdb::t", frame):
         records = records_of("people", located("people", source))
         groups = Groups.joined(asked, records.groups(asked, lambda *_: None))
-        known = [(n, s) for none, n, s in zip(groups.keys[0], groups.records, groups.sums[0], strict=True) if not none]
+        rows = zip(groups.keys[0].cells, groups.records, groups.sums[0], strict=True)
+        known = [(n, s) for none, n, s in rows if not none]
         assert tuple(map(sum, zip(*known, strict=True))) == (len(plain), found[0]), source
         assert (groups.tallies[0].below, groups.tallies[0].above) == found[1:], source
         assert sum(groups.records) == len(values)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations, product
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,18 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, PrivspecError
-from privspec.execute.data import Grid, _at_most, count_cells
+from privspec.execute import kept as kept_records
+from privspec.execute import statistic, warehouse
+from privspec.execute.data import Grid, count_cells
 from privspec.execute.family import RunContext
 from privspec.execute.keeper import DataOwnerReport
+from privspec.execute.kept import AGAIN, People, _at_most
 from privspec.execute.sources import Folder, TextFiles
 from privspec.execute.statistic import Attribute, Statistic
 from privspec.execute.warehouse import OfTable, Table
 from privspec.kernel.core.linear import Column, InputLayout
 from privspec.kernel.core.problem import ContributionBound
-from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.noise.samplers import SimulationRandomness
 
 SECRET = "Ann-8675309"
 
@@ -44,37 +48,36 @@ def counted(grid: Grid, source: Any, seed: int = 0, **said: Any) -> list[int]:
     return [int(count) for count in found]
 
 
-class Enumerated(Randomness):
-    """Gives the words that it is told to, as many at a time as are asked for."""
+def chosen(counts: list[int], most: int, *rounds: Sequence[int]) -> tuple[int, ...]:
+    """What is left of one owner's records by the words of some rounds; others' around it stay as they are."""
+    found, asked = np.array([1, *counts, most]), []
 
-    private = False
+    def words(some: Any, number: int) -> Any:
+        assert some.tolist() == [0]
+        asked.append(number)
+        return np.array([rounds[number % AGAIN][number // AGAIN]], dtype=np.uint64)
 
-    def __init__(self, *draws: Sequence[int]) -> None:
-        super().__init__()
-        self.draws = iter(draws)
+    def of(starts: Any) -> Any:
+        assert starts.tolist() == [1]
+        return words
 
-    def _fresh(self, count: int) -> bytes:
-        words = next(self.draws)
-        assert len(words) == count
-        # the lowest bits are not looked at
-        return np.array([word << 48 for word in words], dtype="<u8").tobytes()
-
-
-def chosen(counts: list[int], most: int, *draws: Sequence[int]) -> tuple[int, ...]:
-    """What is left of one owner's records, another one's standing around them and keeping all."""
-    found, owner = np.array([1, *counts, most]), np.array([0, *[1] * len(counts), 2])
-    _at_most(most, owner, found, Enumerated(*draws))
+    _at_most(most, np.array([0, 1, len(counts) + 1]), found, of)
     assert found[0] == 1
     assert found[-1] == most
+    assert len(asked) == sum(map(len, rounds))
     return tuple(found[1:-1].tolist())
 
 
 @pytest.mark.parametrize("counts", [[3, 2], [1, 1, 1, 1], [0, 4, 1]])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_every_choice_of_records_is_equally_likely(counts: list[int], most: int) -> None:
-    """All orders of words enumerated: each set of records comes equally often."""
+    """All that words can say enumerated: each set of records comes equally often."""
     total = sum(counts)
-    found = Counter(chosen(counts, most, words) for words in permutations(range(total)))
+    every = product(*(range(total - drawn) for drawn in range(most)))
+    # so that no word is taken again
+    found = Counter(
+        chosen(counts, most, *([total * (total - 1) * (total - 2) * 60 + word] for word in words)) for words in every
+    )
     kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
     wanted: Counter[tuple[int, ...]] = Counter()
     for some in combinations(kinds, most):
@@ -84,9 +87,76 @@ def test_every_choice_of_records_is_equally_likely(counts: list[int], most: int)
 
 
 def test_words_that_leave_the_choice_open_are_drawn_again() -> None:
-    assert chosen([1, 1, 1], 1, [5, 5, 7], [2, 1, 0]) == (0, 0, 1)
-    assert chosen([1, 1, 1], 2, [5, 5, 7]) == (1, 1, 0)
-    assert chosen([2, 2], 1, [0, 2**16 - 1, 3, 0], [4, 4, 4, 4], [9, 9, 1, 9]) == (0, 1)
+    """2^64 is 1 more than a multiple of 3 and of 5: of all words the first would make 0 likelier."""
+    assert chosen([1, 1, 1], 1, [0, 4]) == (0, 1, 0)
+    assert chosen([1, 1, 1], 2, [0, 0, 2], [0]) == (0, 1, 1)
+    assert chosen([2, 2, 1], 1, [2**64 - 2]) == (0, 0, 1)
+
+
+KIND = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("per_cell", [None, 1, 2])
+def test_what_is_kept_of_a_person_follows_from_that_person_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_cell: int | None, *, whole: bool
+) -> None:
+    """Whoever else is there, in whichever order, engine and parts, ids whole or texts: a seed draws the same."""
+    duckdb = pytest.importorskip("duckdb")
+    drawn = random.Random(5)
+    rows = [(who, drawn.choice(KIND)) for who in range(8) for _ in range(drawn.randint(1, 12))]
+    each = {who: [row for row in rows if row[0] == who] for who in range(8)}
+    grid, seed = table(4, per_cell), 11
+
+    def kept(some: Sequence[tuple[int, str]]) -> list[int]:
+        ids = pl.Series([who for who, _ in some], dtype=pl.Int64)
+        return counted(
+            grid, pl.DataFrame({"person": ids if whole else ids.cast(pl.String), "kind": [k for _, k in some]}), seed
+        )
+
+    alone = [kept(own) for own in each.values()]
+    assert kept(rows) == np.sum(alone, axis=0).tolist()
+    drawn.shuffle(rows)
+    assert kept(rows) == np.sum(alone, axis=0).tolist()
+    assert len({tuple(kept([row for row in rows if row[0] in (0, who)])) for who in range(1, 8)}) > 1
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as database:
+        database.execute(f"CREATE TABLE t(person {'INTEGER' if whole else 'VARCHAR'}, kind VARCHAR)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    asked = list[str]()
+    monkeypatch.setattr(warehouse, "_frames", lambda *given: asked.append(given[2]) or FRAMES(*given))
+    for most in (2**25, 20, 5):
+        monkeypatch.setattr(warehouse, "MOST_AT_ONCE", most)
+        monkeypatch.setattr(kept_records, "BLOCK", most)
+        monkeypatch.setattr(statistic, "BATCH", min(most, 7))
+        asked.clear()
+        found = counted(grid, Table.of("x", tmp_path / "x.duckdb", "t"), seed)
+        assert found == np.sum(alone, axis=0).tolist(), most
+        assert len(asked) == {2**25: 1, 20: 4, 5: 16}[most]
+
+
+FRAMES = warehouse._frames
+
+
+def test_ids_that_are_written_in_several_ways_are_in_one_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr(warehouse, "MOST_AT_ONCE", 1)
+    ids = ["7", "7.0", " 7", "7 ", "ann", "an\u200bn", "bob"]
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as database:
+        database.execute("CREATE TABLE t(person VARCHAR, kind VARCHAR)")
+        database.executemany("INSERT INTO t VALUES (?, 'a')", [[one] for one in ids])
+    assert counted(table(1), Table.of("x", tmp_path / "x.duckdb", "t")) == [3, 0, 0]
+
+
+@pytest.mark.parametrize("per_cell", [None, 1, 2])
+def test_many_cells_and_distant_ids_are_counted_as_few(per_cell: int | None) -> None:
+    """Ids that lie close together are looked up in a table, others sorted: the same records are kept of each."""
+    drawn = random.Random(3)
+    rows = [(who, drawn.choice(KIND)) for who in (1, 2, 5, 9, 17) for _ in range(9)]
+    near = {"person": [who for who, _ in rows], "kind": [kind for _, kind in rows]}
+    far = pl.DataFrame({"person": [*near["person"], 2**62, -(2**62)], "kind": [*near["kind"], "a", "b"]})
+    found = counted(table(4, per_cell), near, 2)
+    assert counted(table(4, per_cell), far, 2) == [found[0] + 1, found[1] + 1, found[2]]
+    assert sum(found) == 5 * min(4, 3 * (per_cell or 4))
 
 
 def test_nobody_has_more_than_is_kept_and_others_lose_nothing() -> None:
@@ -181,7 +251,8 @@ def test_ids_of_a_database_are_the_same_whatever_their_kind(tmp_path: Path) -> N
             database.execute(f"CREATE TABLE t{number} AS SELECT CAST({one} AS {kind}) AS person, 'a' AS kind")
     said = [OfTable("x", Table.of("x", tmp_path / "x.duckdb", f"t{number}")) for number in range(len(kinds))]
     asked = Statistic("x", (Attribute("kind", ("a", "b")),), 1, "person")
-    people = [person for one in said for groups in one.groups(asked, lambda *_: None) for person in groups.people]
+    found = [People.of(groups.people) for one in said for groups in one.groups(asked, lambda *_: None)]
+    people = [text for one in found for text in one.texts(one.owner)]
     assert people == ["7"] * 7 + ["2024-01-01"] * 2
 
 

@@ -16,26 +16,31 @@ from functools import cached_property
 from itertools import accumulate
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.execute.cells import canonical_text, clean_text
-from privspec.execute.data import cut, ids_of, kept_rule, located
+from privspec.execute.data import kept_rule, located
 from privspec.execute.drawing import RowLaw, atom_of, read_places, symbol
 from privspec.execute.engines import records_of
 from privspec.execute.family import BlockMechanism, BlockSecret, Drawn, Exposure, RunContext
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.kept import Keeping, People
 from privspec.execute.reading import Declared
 from privspec.execute.sources import is_frame, load_json, looked_up
-from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
+from privspec.execute.statistic import NO_PLACE, Attribute, Coded, Groups, Statistic
 from privspec.kernel.chains import Chain, ChainBlock
 from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import Added, KeyBlock, KeyColumn, Keys
 from privspec.kernel.laws.laplace import laplace_variance
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, discrete_laplace
+
+if TYPE_CHECKING:
+    import polars as pl
 
 RULE = (
     "records without a key, or with a value that is not declared, are left out; a key is its text in Unicode's "
@@ -78,42 +83,70 @@ def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstan
     if circumstances.selects is not None:
         circumstances.selects.extend((name, select) for select in table.select(asked.read))
         return {}
-    groups = asked.followed(Groups.joined(asked, table.groups(asked.read, lambda *_: None)))
-    times = list(groups.records)
-    read = [_texts(*pair, times, name, circumstances) for pair in zip(columns, groups.keys, strict=False)]
-    read += [
-        _known(one, cells, times, name, circumstances)
-        for one, cells in zip(added, groups.keys[len(columns) :], strict=True)
-    ]
-    rows = list(zip(*read, strict=True))
-    if circumstances.strict and any(None in row for row in rows):
-        refuse_strictly(name)
-    keys = [_key(row, columns) for row in rows]
-    if kept is not None:
-        people = ids_of(groups.people)
-        if circumstances.strict and "" in people[1]:
-            refuse_strictly(name)
-        numbers = {key: place for place, key in enumerate(sorted({key for key in keys if key is not None}))}
-        cells = np.array([len(numbers) if key is None else numbers[key] for key in keys], dtype=np.int64)
-        counted = np.array(
-            [0 if key is None else count for key, count in zip(keys, times, strict=True)], dtype=np.int64
-        )
-        times = cut(kept, name, people, cells, counted, circumstances).tolist()
-        groups = groups.of(np.array(times, dtype=np.int64))
+    keeping = None if kept is None else Keeping(kept, circumstances.randomness.word())
     alone = [asked.sets.index((place,)) for place in asked.added]
     sums: dict[Key, Sums] = {}
-    for key, *own in zip(keys, times, *(groups.sums[place] for place in alone), strict=True):
-        if key is not None and own[0]:
-            sums[key] = tuple(map(int.__add__, sums.get(key, (0,) * len(own)), map(int, own)))
+    for part in table.parts(asked.read, lambda *_: None):
+        found = [_keyed(block, added, alone, groups, circumstances) for groups in map(asked.followed, part)]
+        if not found:
+            continue
+        every = sorted({key for one in found for key in one.keys})
+        places = {key: place for place, key in enumerate(every)}
+        cells = np.concatenate([np.array([places[key] for key in one.keys], np.int64)[one.places] for one in found])
+        records, *own = (np.concatenate(columns) for columns in zip(*(one.sums for one in found), strict=True))
+        if keeping is not None:
+            people = People.of([one.whose for one in found if one.whose is not None])
+            left = keeping.of(people, [cells, *own], records)
+            records, own = left, [left * each for each in own]
+        if circumstances.strict and (any(one.misfits for one in found) or (keeping is not None and keeping.lost)):
+            refuse_strictly(name)
+        totals = np.zeros((1 + len(own), len(every)), dtype=object)
+        for total, each in zip(totals, (records, *own), strict=True):
+            np.add.at(total, cells, each)
+        for key, both in zip(every, totals.T.tolist(), strict=True):
+            if both[0]:
+                sums[key] = tuple(map(int.__add__, sums.get(key, (0,) * len(both)), map(int, both)))
+    if keeping is not None:
+        keeping.tell(name, circumstances.keeper)
     return dict(sorted(sums.items()))
 
 
-def _key(row: Sequence[tuple[str, bool] | None], columns: Sequence[KeyColumn]) -> Key | None:
-    """The key of a record; None where it has none, or does not meet the conditions."""
-    found = [cell for cell in row if cell is not None]
-    if len(found) < len(row) or not all(kept for _, kept in found):
-        return None
-    return tuple(text for (text, _), column in zip(found, columns, strict=False) if column.grouped)
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Of groups that have a key: the keys, which of them each has (n,), how many records it is, its sums, and whose.
+
+    misfits: whether any group has none since a cell does not fit.
+    """
+
+    keys: Sequence[Key]
+    places: NDArray[np.int64]
+    sums: Sequence[NDArray[Any]]
+    whose: pl.Series | None
+    misfits: bool
+
+
+def _keyed(
+    block: KeyBlock, added: Sequence[Added], alone: Sequence[int], groups: Groups, circumstances: RunContext
+) -> _Keyed:
+    columns, name, records = block.columns, block.source, groups.records
+    read = [_texts(*pair, records, name, circumstances) for pair in zip(columns, groups.keys, strict=False)]
+    numbers = groups.keys[len(columns) :]
+    read += [_known(*pair, records, name, circumstances) for pair in zip(added, numbers, strict=True)]
+    fitting = meeting = np.ones(len(groups.records), dtype=bool)
+    for cells, coded in zip(read, groups.keys, strict=True):
+        fitting = fitting & np.array([cell is not None for cell in cells], dtype=bool)[coded.places]
+        meeting = meeting & np.array([cell is None or cell[1] for cell in cells], dtype=bool)[coded.places]
+    some = fitting & meeting
+    keys: list[Key] = [()]
+    places = np.zeros(int(some.sum()), dtype=np.int64)
+    for column, cells, coded in zip(columns, read, groups.keys, strict=False):
+        if column.grouped:
+            both, places = np.unique(places * len(cells) + coded.places[some], return_inverse=True)
+            pairs = (divmod(pair, len(cells)) for pair in both.tolist())
+            keys = [(*keys[before], cell[0]) for before, at in pairs if (cell := cells[at]) is not None]
+    sums = [groups.records[some], *(groups.sums[place][some] for place in alone)]
+    whose = groups.people[0].filter(some) if groups.people else None
+    return _Keyed(keys, places, sums, whose, not fitting.all())
 
 
 def _attribute(column: KeyColumn) -> Attribute:
@@ -134,41 +167,41 @@ def _numbers(one: Added) -> Attribute:
 
 
 def _known(
-    one: Added, cells: Sequence[bool], times: Sequence[int], name: str, circumstances: RunContext
+    one: Added, coded: Coded, records: NDArray[np.int64], name: str, circumstances: RunContext
 ) -> list[tuple[str, bool] | None]:
-    """Whether each record has a number: None where it has none."""
+    """Whether there is a number, or none: None where there is none."""
     fit = circumstances.keeper.fit(
         name, str(one.column), fate="their records are left out", lower=float(one.lower), upper=float(one.upper)
     )
-    fit.rows += sum(times)
-    for missing, count in zip(cells, times, strict=True):
-        if missing:
+    fit.rows += int(records.sum())
+    for missing, count in zip(coded.values, coded.counted(records).tolist(), strict=True):
+        if missing and count:
             fit.cell(None, count)
-    return [None if missing else ("", True) for missing in cells]
+    return [None if missing else ("", True) for missing in coded.values]
 
 
 def _texts(
-    column: KeyColumn, cells: Sequence[Any], times: Sequence[int], name: str, circumstances: RunContext
+    column: KeyColumn, coded: Coded, records: NDArray[np.int64], name: str, circumstances: RunContext
 ) -> list[tuple[str, bool] | None]:
-    """The text of each cell and whether it is one that is counted; None where it does not fit."""
+    """The text of each of the different cells and whether it is one that is counted; None where it does not fit."""
     listed = bool(column.values) or column.lower is not None
     fit = circumstances.keeper.fit(name, column.name, fate="their records are left out", words=column.values)
-    fit.rows += sum(times)
+    fit.rows += int(records.sum())
     lookup = _attribute(column).lookup() if listed else None
     kept = None if column.kept is None else set(column.kept)
-    known: dict[Any, tuple[str, bool] | None] = {}
-    for cell in set(cells):
+    found: list[tuple[str, bool] | None] = []
+    counted = coded.counted(records).tolist()
+    for cell, count in zip(coded.values, counted, strict=True):
         if lookup is None:
             text = text_of(cell)
-            known[cell] = (text, True) if text else None
-            continue
-        place, _ = lookup(cell)
-        label = column.values[place] if column.values else str(place + (column.lower or 0))
-        known[cell] = None if place == NO_PLACE else (label, kept is None or place in kept)
-    for cell, count in zip(cells, times, strict=True):
-        if known[cell] is None:
+            found.append((text, True) if text else None)
+        else:
+            place, _ = lookup(cell)
+            label = column.values[place] if column.values else str(place + (column.lower or 0))
+            found.append(None if place == NO_PLACE else (label, kept is None or place in kept))
+        if found[-1] is None and count:
             fit.cell(None if lookup is None else cell, count)
-    return [known[cell] for cell in cells]
+    return found
 
 
 class KeyMechanism(BlockMechanism[Keys, dict[Key, Sums]]):
