@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 
+FEW_VALUES = 5
+"""So many values of what is drawn first are listed."""
 _COMPOSED, _EXACT = Note("composition"), Note("composition-exact")
 
 
@@ -74,6 +76,8 @@ class SystemFact(MechanismFact):
         after = listing(sorted(self.parts[-1].mechanism.released))
         first = self.cases[0][0] if cases else ""
         values = listing([value for _, value in self.cases], "or") if cases else ""
+        if cases > FEW_VALUES:
+            values = phrase("system.cases.values", many=cases, least=self.cases[0][1], most=self.cases[-1][1])
         return {
             "many": len(self.parts),
             "several": several,
@@ -124,8 +128,10 @@ class SystemFact(MechanismFact):
             yield facts.of_chance(sentence, "deviation", (name, least.value, most.value))
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        found = dict.fromkeys(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
-        return *self._sentences("public", facts), *self._moved_in_some_case(facts), *found
+        first, *others = (part.mechanism.public_accuracy(part) for part in self.parts)
+        if self.cases:  # of what is drawn first, what it is: its error shows in what follows
+            first = *self._sentences("public", facts), first[0], *self._moved_in_some_case(facts)
+        return tuple(dict.fromkeys(sentence for sentences in (first, *others) for sentence in sentences))
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         found = dict.fromkeys(thing for part in self.parts for thing in part.mechanism.exactly(part))

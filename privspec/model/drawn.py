@@ -50,13 +50,19 @@ def drawn_model(
     choices = {} if others else {one.name: one for one in open_choices(plain, source, parameters, base)}
     values = tuple(sorted(one for one in choices[name].values if isinstance(one, Fraction))) if name in choices else ()
     try:
+        if name in parameters:
+            text = f"{name} is drawn from the data, and nobody sets it"
+            raise Failure(
+                "PS0250", first.span, text, help=f"give {name} a value under `parameters:` to leave out the draw"
+            )
         if others or set(choices) > {name}:
             span = others[0].span if others else next(one.span for one in choices.values() if one.name != name)
             text = "solve cannot draw a value from the data where other values are open"
             raise Failure("PS0501", span, text, help="give the others a value under `parameters:`")
         if first.kind is not VariableKind.CHOOSE or first.target.indices or first.value is not None:
             raise Failure("PS0216", first.span, f"{name} is no value that is chosen", help=HINT)
-        if not 2 <= len(values) <= MOST or len(values) < len(choices[name].values):
+        apart = len({float(value) for value in values}) == len(choices[name].values) if values else False
+        if not apart or not 2 <= len(values) <= MOST:
             raise Failure("PS0216", first.span, f"{name} is one of 2 to {MOST} numbers", help=HINT)
         if not isinstance(drawn.sought, syntax.Call) or drawn.sought.function not in SHARES + COUNTS:
             text = f"{name} is drawn near a {listing([*SHARES, *COUNTS], 'or')} of a column"

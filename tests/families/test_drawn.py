@@ -92,6 +92,38 @@ privacy: total is 0.8-DP wrt people, adding or removing one record
     assert verify(plan.to_json()).ok
 
 
+VISITS = """variables:
+  choose k in {1, 2, 5, 20} from quantile(person.visits, 0.9), spends 0.2
+  input visits in table(person in id, code in {A, B, C})
+  output number
+background:
+  person = persons(visits)
+  person.visits = min(count(visits), 20)
+  person.few = min(person.visits, k)
+loss: E[ (number - sum(person.few))^2 ]
+privacy: number is (1, 1e-6)-DP wrt visits, adding or removing one person
+"""
+
+
+def test_so_many_visits_of_a_person_count_as_are_drawn() -> None:
+    """300 people with 3 visits each, and 10 with 20: the number of visits up to what was drawn, for all of them."""
+    found = Plan.of(solved_text(VISITS))
+    assert verify(found.to_json()).ok
+    people = [i for i in range(310) for _ in range(20 if i < 10 else 3)]
+    true = {k: sum(min(20 if i < 10 else 3, k) for i in range(310)) for k in (1, 2, 5, 20)}
+    for seed in range(4):
+        data = {"visits": {"person": people, "code": ["A"] * len(people)}}
+        values = found.run(data, randomness=SimulationRandomness(seed)).values
+        assert int(values["k"].reshape(-1)[0]) == 5
+        assert abs(float(values["number"].reshape(-1)[0]) - true[5]) < 80
+
+
+def test_values_that_no_double_is_have_their_case() -> None:
+    text = PAY.replace("{10, 100, 1000}", "{0.1, 0.3, 0.7}")
+    release = Plan.of(solved_text(text)).run(pays(500, 0.25), randomness=SimulationRandomness(1))
+    assert float(release.values["hi"].reshape(-1)[0]) == 0.3 and "total" in release.values
+
+
 @pytest.mark.parametrize("text", [SPENT, BINS])
 def test_limits_of_persons_and_bins_may_be_drawn(text: str) -> None:
     assert verify(json.dumps(solved_text(text))).ok
@@ -136,8 +168,8 @@ def test_a_file_is_read_alike_and_debited_once(plan: Plan, tmp_path: Path) -> No
 
 def test_pages_say_what_is_drawn_when_and_what_for(plan: Plan) -> None:
     public, auditor, engineer = (plan.explain(reader) for reader in ("public", "auditor", "engineer"))
-    assert "First “upper limit” was drawn from the data: one of 10, 100 or 1000." in public
-    assert "How “total” was made depends on it. Both draws count in the odds above." in public
+    said = "The odds above count two draws: first of “upper limit”, which is 10, 100 or 1000, then of “total”"
+    assert said in public
     assert "moves the published “total” by 17.4 to 1,740, as that value says" in public
     assert "First hi is drawn, which is 10, 100 or 1000; then total, in the one case that it says." in auditor
     assert "Then total is drawn in the one case that it says, and in no other." in auditor
@@ -150,7 +182,7 @@ def test_pages_say_what_is_drawn_when_and_what_for(plan: Plan) -> None:
         .replace("))^2 ]", "))^2 ] + E[ (n - count(people))^2 ]")
         .replace("privacy: total", "privacy: (total, n)")
     )
-    assert "“total” were made" in Plan.of(several).explain("public")
+    assert "and “total”, which depend on it" in Plan.of(several).explain("public")
 
 
 def test_check_says_that_a_value_is_drawn() -> None:
@@ -165,6 +197,7 @@ def test_check_says_that_a_value_is_drawn() -> None:
         ("{10, 100, 1000}", "{a, b}", "PS0216", "one of 2 to 32 numbers"),
         ("{10, 100, 1000}", "{10}", "PS0216", "one of 2 to 32 numbers"),
         ("{10, 100, 1000}", "1..100", "PS0216", "one of 2 to 32 numbers"),
+        ("{10, 100, 1000}", "{1, 1 + 1 / 2^60}", "PS0216", "one of 2 to 32 numbers"),
         ("choose hi", "output hi", "PS0216", "no value that is chosen"),
         ("spends 0.2", "spends 0", "PS0216", "an epsilon above 0"),
         ("quantile(people.pay, 0.9)", "sum(people.pay)", "PS0216", "near a quantile"),
@@ -180,6 +213,11 @@ def test_what_cannot_be_drawn_is_refused(old: str, new: str, code: str, words: s
         Problem(PAY.replace(old, new)).solve()
     (found,) = (one for one in caught.value.diagnostics if one.is_error)
     assert (found.code, words in found.message) == (code, True), found.message
+
+
+def test_nobody_sets_what_is_drawn() -> None:
+    with pytest.raises(PrivspecError, match="drawn from the data, and nobody sets it"):
+        Problem(PAY, {"hi": "10"}).solve()
 
 
 def test_outputs_of_several_kinds_after_a_draw_are_refused() -> None:

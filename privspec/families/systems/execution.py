@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from operator import eq, ge, gt, le, lt, ne
+from operator import ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def _digest_of_part(digest: str, number: int) -> str:
     return f"{digest} part {number + 1}"
 
 
-SIGNS = {"!=": ne, ">=": ge, ">": gt, "<=": le, "<": lt, DRAWN: eq}
+SIGNS = {"!=": ne, ">=": ge, ">": gt, "<=": le, "<": lt}
 Runs = tuple[int, str | None, str, Fraction]
 """How often a part is drawn, and what is released that has to compare with a number for it to be drawn."""
 
@@ -313,7 +313,7 @@ class _Secrets(_OfParts):
         released: list[family.Drawn] = []
         for i in order:
             times, condition, sign, limit = self.runs[i]
-            if condition is not None and not SIGNS[sign](Fraction(float(np.asarray(found[condition]).item())), limit):
+            if condition is not None and not _met(found[condition], sign, limit):
                 continue
             drawn = [self.parts[i].draw(randomness) for _ in range(times)]
             for name in drawn[0].outputs:
@@ -343,6 +343,12 @@ class _Secrets(_OfParts):
         return {
             name: _stacked([values] * times) for part, (times, *_) in sure for name, values in part.deviations().items()
         }
+
+
+def _met(released: NDArray[Any], sign: str, limit: Fraction) -> bool:
+    """Whether what was released compares with a number; one of several values is released as the nearest double."""
+    value = float(np.asarray(released).item())
+    return value == float(limit) if sign == DRAWN else bool(SIGNS[sign](Fraction(value), limit))
 
 
 def _beside(drawn: Sequence[family.Drawn]) -> family.Drawn:

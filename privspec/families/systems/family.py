@@ -83,10 +83,11 @@ class Made:
         """As a decision, with what is proved of every split, and what other splits would cost."""
         costly, one_of = self._costly, self.model.drawn is not None
         each = ([one["loss"][key] for one in costly] for key in ("units", "kind"))
+        names = [one.name for one in self.parts]
         units, kind = (" + ".join(dict.fromkeys(words) if one_of else words) for words in each)
         return Decided(
             self.model,
-            "; ".join(one.name for one in self.parts),
+            "; ".join(dict.fromkeys(names) if one_of else names),
             self.loss,
             lambda: {**self._stated(), **proof},
             lambda: proof.get("bound"),
