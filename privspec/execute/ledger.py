@@ -123,11 +123,6 @@ class LedgerState:
         """The number that was drawn for this ledger when it was made."""
         return str(self.events[0].body["identity"])
 
-    @property
-    def debits(self) -> int:
-        """The number of releases that were paid for."""
-        return sum(1 for e in self.events if e.body["kind"] == "debit")
-
     def describe(self) -> str:
         """A few lines for people."""
         lines = [line for account in self.accounts for line in self._statement(account)]

@@ -9,9 +9,9 @@ from typing import Any
 
 from privspec.kernel.core.linear import InputLayout, Linear, read_linear
 from privspec.kernel.core.numbers import ZERO, digits_down, fraction
-from privspec.kernel.core.problem import HOMES, PLAN, Frame, PlanUnderCheck, read_frame, rules_of
+from privspec.kernel.core.problem import HOMES, Frame, PlanUnderCheck, read_frame, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, frozen, read
-from privspec.kernel.promises import are_chances
+from privspec.kernel.promises import are_chances, plan_within
 from privspec.kernel.tables import least_of_any
 from privspec.kernel.tables_forms import Task
 from privspec.kernel.worth import OPTIMAL_GAP, near
@@ -283,11 +283,7 @@ def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNo
         mechanism = _without(case.mechanism, dict(zip((c.name for c in design.choices), one.values, strict=True)))
         items = {"loss": said.loss, "alternatives": said.alternatives, "mechanism": mechanism}
         return replace(case, status=said.status.one_of("optimal", "feasible"), **items)  # type: ignore[arg-type]
-    body = came.without("form")
-    given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
-    if set(body) & {*given, "exposures"}:
-        raise came.wrong("repeats what the design says")
-    return read(PlanUnderCheck, JsonNode(body | given, came.place))
+    return plan_within(one.problem, came.without("form"), came.place)
 
 
 def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:

@@ -62,12 +62,12 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
 
     Raises: Refused.
     """
-    own, design = read_case(plan)
-    case = own
-    case.found = found
+    case, design = read_case(plan)
+    own, case.found = case, found
     case.says("integrity", True, "every key is known and the digest fits")
-    rules = rules_of(case.block.form(*HOMES))
-    if any(data.asserted for data in case.frame.data) and case.block.form(*HOMES) not in ("linear", "priced"):
+    form = case.block.form(*HOMES)
+    rules = rules_of(form)
+    if any(data.asserted for data in case.frame.data) and form not in ("linear", "priced"):
         raise case.problem.wrong("asserts how a function moves, which such a block does not look at")
     if design is not None:
         from privspec.kernel.designs import chosen_case, judge_design
@@ -77,7 +77,8 @@ def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
         executed = rules.judge(own) if worth else rules.privacy(own)
     if any(data.people is not None for data in own.frame.data):
         _whole_persons(own)
-    rules.judge_exposures(own, executed)
+    if own.frame.views or not own.exposures.absent:
+        rules.judge_exposures(own, executed)
     if own.frame.computed:
         _computed(own)
     holds = worth and all(claim.holds for claim in found)

@@ -45,6 +45,7 @@ TIGHT = Fraction(1, 10**6)
 """What is exact is not larger than what is surely let through by more than this share, of epsilon and of delta."""
 Law = dict[int, int]
 """Of each log ratio, over GRID, its chance, over CHANCES."""
+Numerators = tuple[int, ...]
 Pair = tuple[Law, Law]
 """What one law lets through beside another: rounded up, and rounded down."""
 Ends = tuple[Fraction, Fraction]
@@ -155,12 +156,12 @@ class LaplaceFactor(Factor):
 class FiniteLaws(Factor):
     """Laws of what is seen, numerators (rows, values) over `whole`; neighbours are some `pairs`, or all in a clique."""
 
-    rows: tuple[tuple[int, ...], ...]
+    rows: tuple[Numerators, ...]
     whole: int
     pairs: tuple[tuple[int, int], ...]
     cliques: tuple[tuple[int, ...], ...]
 
-    def every(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def every(self) -> list[tuple[Numerators, Numerators]]:
         """The laws of every two neighbours, one way round."""
         inside = ((a, b) for rows in self.cliques for i, a in enumerate(rows) for b in rows[:i])
         return [(self.rows[a], self.rows[b]) for a, b in (*self.pairs, *inside)]
@@ -212,8 +213,7 @@ class FiniteLaws(Factor):
         listed = self.every()
         if 2 * len(listed) * len(self.rows[0]) > LOOKED_AT:
             return None
-        both = [(list(p), list(q)) for one, other in listed for p, q in ((one, other), (other, one))]
-        return kept(both, self.whole)
+        return kept([pair for one, other in listed for pair in ((one, other), (other, one))], self.whole)
 
     def satisfies(self, condition: Condition) -> bool | None:
         match condition:
@@ -259,13 +259,16 @@ class Loss:
 
     def delta_up(self, epsilon: Fraction) -> Fraction:
         """At least delta at an epsilon: by the laws of all factors where these are few, else by their epsilons."""
-        pure = self.epsilons()
-        if pure is not None and not self.mu_squared and sum(pure) <= epsilon:
-            return self.delta
         if not self.factors:
             return self.delta + gaussian_delta_up(epsilon, self.mu_squared)
-        alone = self.factors[0].delta_up(epsilon) if len(self.factors) == 1 and not self.mu_squared else None
-        return self.delta + (self._of_factors(epsilon) if alone is None else alone)
+        if not self.mu_squared:
+            pure = self.epsilons()
+            if pure is not None and sum(pure) <= epsilon:
+                return self.delta
+            alone = self.factors[0].delta_up(epsilon) if len(self.factors) == 1 else None
+            if alone is not None:
+                return self.delta + alone
+        return self.delta + self._of_factors(epsilon)
 
     def _of_factors(self, epsilon: Fraction) -> Fraction:
         """What noise and factors let through together at an epsilon, without the lump."""
@@ -293,7 +296,7 @@ class Loss:
 # --- pairs of laws -----------------------------------------------------------------------------------------------
 
 
-def kept(listed: list[tuple[list[int], list[int]]], whole: int) -> PrivacyLoss | None:
+def kept(listed: list[tuple[Numerators, Numerators]], whole: int) -> PrivacyLoss | None:
     """Pairs of laws, as shares of a whole, without those that let through no more than another; None if too many."""
     found: dict[tuple[tuple[int, int], ...], Pair] = {}
     for one, other in listed:
@@ -308,11 +311,11 @@ def kept(listed: list[tuple[list[int], list[int]]], whole: int) -> PrivacyLoss |
     for pair in sorted(found.values(), key=lambda pair: (-_apart(pair[0], 0), -max(pair[0], default=0))):
         if not any(covers(other[0], pair[0]) for other in largest):
             largest.append(pair)
-    raised = ({log: chance + (chance >> SPARE) + 1 for log, chance in up.items()} for up, _ in largest)
-    return PrivacyLoss(own=True, pairs=tuple((up, down) for up, (_, down) in zip(raised, largest, strict=True)))
+    pairs = (({log: chance + (chance >> SPARE) + 1 for log, chance in up.items()}, down) for up, down in largest)
+    return PrivacyLoss(own=True, pairs=tuple(pairs))
 
 
-def pair_of(one: list[int], other: list[int], whole: int) -> Pair | None:
+def pair_of(one: Numerators, other: Numerators, whole: int) -> Pair | None:
     """What one law lets through beside another, neighbouring log ratios together; None where one has no limit."""
     if any(a and not b for a, b in zip(one, other, strict=True)):
         return None

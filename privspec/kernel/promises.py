@@ -8,8 +8,9 @@ from typing import Any
 
 from privspec.kernel.changes import Change
 from privspec.kernel.core.numbers import ZERO
-from privspec.kernel.core.problem import Guarantee, Mechanism, PlanUnderCheck, notes_of
-from privspec.kernel.core.reading import Positive, Refused, frozen
+from privspec.kernel.core.problem import PLAN, Guarantee, Mechanism, PlanUnderCheck, notes_of
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, frozen, read
+from privspec.kernel.divergences import Condition
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
 from privspec.kernel.rules import NOTHING, Hint, derive
@@ -103,6 +104,14 @@ def promised(case: PlanUnderCheck) -> Read:
     return term, lines
 
 
+def plan_within(problem: JsonNode, body: dict[str, object], place: str) -> PlanUnderCheck:
+    """What is said of a problem inside of a plan, which does not repeat what the plan says of all of it."""
+    given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem.value}
+    if set(body) & {*given, "exposures"}:
+        raise Refused(f"{place} repeats what the plan says")
+    return read(PlanUnderCheck, JsonNode(body | given, place))
+
+
 def epsilon_of(term: Term, change: Change) -> Fraction | None:
     """At least the epsilon of all that a term shows, on a change; None where it has no limit."""
     pure = derive(term, term.outputs, change).loss.epsilons()
@@ -132,11 +141,16 @@ def _proves(question: Question, measure: Measure) -> bool:
     stated, asked = question.stated, question.asked
     if set(stated) == set(asked):
         return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
+    return _implies(stated, measure.condition(asked))
+
+
+def _implies(stated: Amounts, condition: Condition) -> bool:
+    """Whether figures of Gaussian noise or of a ratio prove a condition."""
     if not set(stated) <= set(GAUSSIAN.figures + APPROXIMATE.figures):
         return False
     pure = tuple(Response(stated[key]) for key in PURE.figures if key in stated)
     loss = Loss(stated.get("mu", ZERO) ** 2, pure, stated.get("delta", ZERO))
-    return loss.satisfies(measure.condition(asked))
+    return loss.satisfies(condition)
 
 
 def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:

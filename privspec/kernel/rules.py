@@ -138,8 +138,8 @@ def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theore
     compared = [row for rows in (*change.pairs, *change.cliques) for row in rows]
     if min(compared, default=0) < 0 or max(compared, default=0) >= len(change.laws or term.rows):
         raise Refused("compares rows that the table does not have")
-    view, drawn = term.view(seen), _drawn(term, change) if change.laws else term
-    laws = drawn.rows if len(set(view)) == len(view) else tuple(map(tuple, drawn.seen(view)))
+    drawn = _drawn(term, change) if change.laws else term
+    laws = tuple(map(tuple, drawn.seen(term.view(seen))))
     finite = FiniteLaws(laws, drawn.whole, change.pairs, change.cliques)
     loss = Loss(factors=(finite,))
     if hint.epsilon is not None:

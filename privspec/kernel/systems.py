@@ -12,7 +12,6 @@ from privspec.kernel.changes import Anything, Rows, Units
 from privspec.kernel.core.numbers import ZERO, digits_down, sqrt_up
 from privspec.kernel.core.problem import (
     PARTS,
-    PLAN,
     AskedMeasure,
     Bound,
     Data,
@@ -33,7 +32,7 @@ from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.losses import TIGHT, Ends, PrivacyLoss, delta_to
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
-from privspec.kernel.promises import Line, Question, promised, verdict
+from privspec.kernel.promises import Line, Question, plan_within, promised, verdict
 from privspec.kernel.rules import Hint
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 from privspec.kernel.terms import Chosen, Independent, Term, Times
@@ -87,6 +86,9 @@ class ChosenShare:
     low: Size
     high: Size | None
 
+    def allows(self, number: Fraction) -> bool:
+        return number > 0 and number >= self.low and (self.high is None or number <= self.high)
+
 
 @frozen
 class System:
@@ -132,10 +134,8 @@ class Composite(Mechanism):
         names, picked = component_names([part.problem for part in block.parts], cases), self.choices or {}
         if other := {*names} ^ {*self.components} or {*picked} ^ {one.name for one in self.block.choices}:
             raise Refused(f"does not have the parts or choices of the problem: {', '.join(sorted(other))[:40]}")
-        for one in self.block.choices:
-            number = picked[one.name]
-            if number <= 0 or number < one.low or (one.high is not None and number > one.high):
-                raise Refused(f"has {one.name} outside its range")
+        if not all(one.allows(picked[one.name]) for one in self.block.choices):
+            raise Refused("has a choice outside its range")
         object.__setattr__(self, "plans", tuple(zip(self.block.parts, map(self.components.get, names), strict=True)))
 
 
@@ -200,8 +200,7 @@ class SystemRules(Rules):
         for one, line in zip(guarantees, lines, strict=True):
             if one.because not in ((NOTE,), (EXACT,)):
                 raise case.guarantees.wrong(OTHERWISE)
-            sharing = _sharing(one.number, parts)
-            spent = [_share_words(own.measure, own.measure.figures({}), times) for own, times in sharing]
+            spent = [_share_words(*share) for share in _sharing(one.number, parts)]
             holds = verdict(whole, line).holds
             kept = f"line {one.obligation.line} {'holds' if holds else 'does not hold'}"
             words = " and ".join(spent)
@@ -245,9 +244,9 @@ class SystemRules(Rules):
 
     def case_of(self, case: PlanUnderCheck, part: PartOfSystem, plan: JsonNode) -> PlanUnderCheck:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
-        lines, whole = case.frame.obligations, dict(part.problem.entries())
-        asked = read_frame(part.problem).obligations
-        if (part.times > 1 or part.only_if is not None) and "fairness" in dict(plan.entries()):
+        own = plan_within(part.problem, plan.without("shares"), plan.place)
+        lines, asked = case.frame.obligations, own.frame.obligations
+        if (part.times > 1 or part.only_if is not None) and not own.fairness.absent:
             raise plan.wrong("states fairness of a part that is not drawn just once")
         if part.times > PURE_PARTS:
             raise part.problem.wrong("is drawn too often to be composed")
@@ -255,19 +254,14 @@ class SystemRules(Rules):
             raise part.problem.wrong("is under a line that the system does not have")
         if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
             raise part.problem.wrong("has lines in a different measure from the system")
-        shares = dict(plan.entries()).get("shares", JsonNode(None, f"{plan.place}.shares")).items(len(asked))
-        pairs = zip(whole["obligations"].items(), shares, strict=True)
-        measured = [one.without("measure") | {"measure": share.value} for one, share in pairs]
-        problem, body = part.problem.without("obligations") | {"obligations": measured}, plan.without("shares")
-        given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem}
-        if set(body) & set(given):
-            raise plan.wrong("repeats what the system says")
-        found = read(PlanUnderCheck, JsonNode(body | given, plan.place))
-        found.exposures.same(None)
-        known = all(any(_is_of(own, data) for data in case.frame.data) for own in found.frame.data)
-        if not case.frame.trust.holds_part(found.frame.trust) or not known:
+        known = all(any(_is_of(one, data) for data in case.frame.data) for one in own.frame.data)
+        if not case.frame.trust.holds_part(own.frame.trust) or not known:
             raise part.problem.wrong("is about other data, or other trust, than the system")
-        return found
+        shares = dict(plan.entries()).get("shares", JsonNode(None, f"{plan.place}.shares")).items(len(asked))
+        pairs = zip(asked, shares, strict=True)
+        spent = tuple(replace(one, measure=read(AskedMeasure, share)) for one, share in pairs)
+        own.frame = replace(own.frame, obligations=spent)
+        return own
 
 
 def _let_through(measures: list[Spent]) -> Bound:
@@ -306,13 +300,11 @@ def outputs_of(case: PlanUnderCheck) -> tuple[str, ...]:
 def outputs_in(item: JsonNode) -> tuple[str, ...]:
     """What a block gives, by the words of its form."""
     block = dict(item.entries())
-    block = dict(block["block"].entries()) if block["form"].value == "priced" else block
+    if block["form"].value == "priced":
+        return outputs_in(block["block"])
     (names,) = (block[key] for key in ("outputs", "output", "released") if key in block)
-    if isinstance(names.value, str):
-        return (names.text(),)
-    return tuple(
-        one.text() if isinstance(one.value, str) else dict(one.entries())["name"].text() for one in names.items()
-    )
+    given = [names] if isinstance(names.value, str) else names.items()
+    return tuple(one.text() if isinstance(one.value, str) else dict(one.entries())["name"].text() for one in given)
 
 
 def component_names(problems: list[JsonNode], cases: Sequence[str] = ()) -> list[str]:
@@ -446,24 +438,12 @@ def _judge_composition(case: PlanUnderCheck, guarantee: Guarantee, parts: list[J
 
 def _together(guarantee: Guarantee, parts: list[Judged], system: System) -> Line:
     """A line of what all parts show together, moved by one unit in all inputs at once."""
-    asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
-    sharing = [(own, part.lines.index(number), part.times) for own, _, part in parts if number in part.lines]
-    made = [(own.frame.obligations[line].measure, times) for own, line, times in sharing]
-    single = bool(made) and not _split(asked, _sharing(number, parts))
-    if single:
-        ((one, _),) = made
-        fits = (one.name, one.distance, one.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
-        fits = fits and one.figures({}) == guarantee.asked == reached
-    else:
-        fits = asked.measure.common is not None and all(asked.measure.of.shared_by(one.of) for one, _ in made)
-        fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
-        fits = fits and all(one.distance is None and not one.each for one, _ in made)
+    asked, reached, sharing = guarantee.obligation, guarantee.achieved, _sharing(guarantee.number, parts)
+    single = bool(sharing) and not _split(asked, sharing)
+    fits = _as_asked(guarantee, sharing[0][0]) if single else _composes(guarantee, [own.measure for own, _ in sharing])
     each = [_of_part(guarantee, own, part, parts) for own, _, part in parts]
     if system.values:
-        first, *cases = each
-        changes: Any = tuple(tuple(one.change for one in questions) for questions in cases)
-        hints = Hint(parts=tuple(Hint(parts=tuple(one.hint for one in questions)) for questions in cases))
-        each = [first, [Question(changes, {}, {}, hints)]]
+        each = [each[0], [_of_cases(each[1:])]]
     questions = list[Question]()
     for picked in product(*each):
         moved = [one for one in picked if isinstance(one.change, Units | Rows)]
@@ -472,6 +452,27 @@ def _together(guarantee: Guarantee, parts: list[Judged], system: System) -> Line
         hint = Hint(parts=tuple(one.hint for one in picked))
         questions.append(Question(tuple(one.change for one in picked), amounts, said, hint))
     return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)
+
+
+def _of_cases(cases: list[list[Question]]) -> Question:
+    """Of cases one of which is drawn, what any of them is asked."""
+    changes: Any = tuple(tuple(one.change for one in questions) for questions in cases)
+    hints = tuple(Hint(parts=tuple(one.hint for one in questions)) for questions in cases)
+    return Question(changes, {}, {}, Hint(parts=hints))
+
+
+def _as_asked(guarantee: Guarantee, own: Obligation) -> bool:
+    """Whether the only part of a line is under all of it, and no more is stated."""
+    whole = replace(guarantee.obligation.measure, amounts=tuple(guarantee.asked.items()))
+    return own.measure == whole and guarantee.achieved == guarantee.asked
+
+
+def _composes(guarantee: Guarantee, shares: list[AskedMeasure]) -> bool:
+    """Whether shares of a line are in measures that add up to that of the line, of units that parts have apart."""
+    asked = guarantee.obligation
+    fits = asked.measure.common is not None and set(guarantee.achieved) == set(guarantee.asked)
+    fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units)
+    return fits and all(asked.measure.of.shared_by(one.of) and one.distance is None and not one.each for one in shares)
 
 
 def _of_part(guarantee: Guarantee, own: PlanUnderCheck, part: PartOfSystem, parts: list[Judged]) -> list[Question]:
@@ -494,12 +495,12 @@ def _of_part(guarantee: Guarantee, own: PlanUnderCheck, part: PartOfSystem, part
         raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
     line = part.lines.index(number)
     one = own.frame.obligations[line]
-    if not given <= set(one.seen) or (one.wrt, one.units) != moved:
-        raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line} that is about the same units")
-    share = one.measure.figures({}) if not one.measure.each else {}
+    if not given <= set(one.seen) or (one.wrt, one.units) != moved or not lines[line].fits:
+        raise Refused(
+            f"{', '.join(sorted(given))} has no share of line {asked.line} about the same units that it keeps"
+        )
+    share = {} if one.measure.each else one.measure.figures({})
     epsilon = share.get("epsilon") if "delta" in share else None
-    if not lines[line].fits:
-        raise Refused(f"{', '.join(sorted(given))} has a share of line {asked.line} that it does not keep")
     return [replace(one, hint=replace(one.hint, epsilon=epsilon)) for one in lines[line].questions]
 
 
@@ -521,9 +522,9 @@ def units_within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
     return tuple(unit for unit in found if unit.inputs)
 
 
-def _share_words(measure: AskedMeasure, figures: dict[str, Fraction], times: int) -> str:
-    shown = ", ".join(f"{key} {float(value):.6g}" for key, value in figures.items())
-    return f"{f'{times} times ' if times > 1 else ''}{measure.name} ({shown})"
+def _share_words(own: Obligation, times: int) -> str:
+    shown = ", ".join(f"{key} {float(value):.6g}" for key, value in own.measure.figures({}).items())
+    return f"{f'{times} times ' if times > 1 else ''}{own.measure.name} ({shown})"
 
 
 @frozen

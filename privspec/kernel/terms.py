@@ -40,7 +40,9 @@ class Noise:
         widths = {matrix.ncols() for _, matrix in self.shows if matrix is not None}
         if self.lattice.grid <= 0 or self.law.answers not in (None, self.strategy.answers):
             raise Refused("has noise on no lattice, or for another number of answers")
-        if len(self.lattice.points) != self.strategy.matrix.ncols() or not widths <= {self.strategy.answers}:
+        # rounding lets nothing through of normal noise, whatever is rounded
+        known = self.law.spherical or len(self.lattice.points) == self.strategy.matrix.ncols()
+        if not known or not widths <= {self.strategy.answers}:
             raise Refused("has inputs, or outputs, that do not fit its answers")
 
     public = False
@@ -77,7 +79,7 @@ class Table:
     def __post_init__(self) -> None:
         width = {len(row) for row in self.rows} | {len(shown) for _, shown in self.places}
         if len(width) != 1 or not self.places or any(min(row) < 0 or sum(row) != self.whole for row in self.rows):
-            raise Refused("has a row that is no law of its columns: its chances do not add up to one")
+            raise Refused("has a row that is no law of its columns: it does not sum to one")
 
     public = False
 

@@ -222,8 +222,9 @@ class Difference:
             return self
         if self.cover < 1:
             raise Refused("rests on differences that no neighbours may have")
-        parts = tuple(replace(part, amount=part.amount / self.cover) for part in self.parts)
-        return replace(self, parts=parts, cover=None)
+        return replace(
+            self, parts=tuple(replace(one, amount=one.amount / self.cover) for one in self.parts), cover=None
+        )
 
 
 @frozen
@@ -300,16 +301,15 @@ class LinearLayout:
                 raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
-        if self.vectors is not None and self._tells_apart(self.vectors):
+        if self.vectors and self._tells_apart(self.vectors):
             raise Refused(NO_VECTORS)
 
     def _tells_apart(self, dimension: int) -> bool:
         """Whether an input or an output is not made of vectors of so many numbers."""
         for one in self.held:
             ball = None if one.units else one.ball
-            if ball is None or (ball.dimension, ball.norm) != (dimension, 2):
-                return True
-            if prod(one.shape) != (one.stop - one.start) * dimension:
+            size = (one.stop - one.start) * dimension
+            if ball is None or (ball.dimension, ball.norm) != (dimension, 2) or prod(one.shape) != size:
                 return True
         shapes = [one.shape for one in self.held] + [one.shape for one in self.released]
         return dimension == 1 or any(shape[-1:] != (dimension,) for shape in shapes)

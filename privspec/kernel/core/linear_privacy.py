@@ -54,7 +54,10 @@ def term_of(release: Release, frame: Frame) -> Executed:
     rows = release.reconstruction.tolist()
     shown = [None if release.of_inputs else fmpq_mat(rows[one.start : one.stop]) for one in block.released]
     shows = tuple(zip((one.name for one in block.released), shown, strict=True))
-    term = Noise(Dense(release.strategy), release.noise, lattice_of(release), shows, mixed=release.round_outputs)
+    noise = release.noise
+    # what is rounded of normal noise is computed from it, wherever answers lie
+    lattice = Lattice(release.grid, (), {}) if noise.spherical else lattice_of(release)
+    term = Noise(Dense(release.strategy), noise, lattice, shows, mixed=release.round_outputs)
     if frame.trust.means.shared:
         return Shares(release.parties, frame.trust.colluding, term)
     if not frame.trust.means.public:
@@ -71,7 +74,7 @@ def lattice_of(release: Release) -> Lattice:
         own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         points += [tuple(own)] * len(one.numbers)
     spread = [held for held, step in zip(block.held, release.steps, strict=True) if held.cells and step != 1]
-    return Lattice(release.grid, tuple(points), shared_among(block, spread) if spread else {})
+    return Lattice(release.grid, tuple(points), shared_among(block, spread))
 
 
 def shared_among(block: LinearLayout, tables: list[InputLayout]) -> Shared:
@@ -93,7 +96,7 @@ def change_of(release: Release, difference: Difference) -> Units:
     change = units_of(difference, block.places)
     if max(release.senders) > 1:
         check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
-    return change if release.noise.normal else replace(change, multiples=_multiples(release, difference))
+    return replace(change, multiples=_multiples(release, difference)) if release.noise.in_cells else change
 
 
 def _multiples(release: Release, difference: Difference) -> tuple[tuple[Fraction, ...], ...]:
@@ -184,13 +187,17 @@ def judge_privacy(case: PlanUnderCheck, release: Release) -> Release:
         known = len(term.used(seen)) if isinstance(term, Noise) else answers
         text = case.frame.trust.shown(seen=known, answers=answers, mixed="" if witness.inverse is None else ", mixed")
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {text}", guarantee.number)
-        if case.part:
-            continue
-        found = verdict(term, lines[-1])
-        words = _by_party(guarantee, found) if asked.measure.each else _of_all(guarantee, found)
-        case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {words}", guarantee.number)
+        if not case.part:
+            _says(case, guarantee, verdict(term, lines[-1]))
     case.promised = term, lines
     return release
+
+
+def _says(case: PlanUnderCheck, guarantee: Guarantee, found: Verdict) -> None:
+    """Whether a line holds, in words."""
+    asked = guarantee.obligation
+    words = _by_party(guarantee, found) if asked.measure.each else _of_all(guarantee, found)
+    case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {words}", guarantee.number)
 
 
 def _check_stated(case: PlanUnderCheck, release: Release, guarantee: Guarantee) -> None:
@@ -237,14 +244,6 @@ def _of_view(
     return Verdict(True, 0, tuple(losses(release, case.frame, outputs, differences, witness)))
 
 
-def _answers(case: PlanUnderCheck, release: Release, outputs: tuple[str, ...], witness: JsonNode) -> Matrix:
-    """How what is seen of some outputs moves."""
-    term = term_of(release, case.frame)
-    if not isinstance(term, Noise):
-        return term.term.strategy.matrix
-    return view_of(term, frozenset(outputs), read(Witness, witness).inverse).seen.matrix
-
-
 class LinearPrivacy(Rules):
     """Answers that are linear in the data, with additive noise, whatever they are worth."""
 
@@ -265,7 +264,12 @@ class LinearPrivacy(Rules):
         alone = [None if own is None else own.largest(executed.noise.exposed) for _, own in found]
         if None in alone or not executed.noise.normal:
             return in_turn(alone)
-        known, answers = list[tuple[set[int], Fraction]](), _answers(case, executed, outputs, witness).tolist()
+        term, known = term_of(executed, case.frame), list[tuple[set[int], Fraction]]()
+        if isinstance(term, Noise):
+            seen = view_of(term, frozenset(outputs), read(Witness, witness).inverse).seen
+        else:
+            seen = term.term.strategy
+        answers = seen.matrix.tolist()
         moved = [(one, max((loss.mu_squared for loss in own.losses), default=ZERO)) for one, own in found if own]
         for one, square in moved:
             places = [executed.problem.places[held.start] for held in executed.problem.held if held.name in one.wrt]

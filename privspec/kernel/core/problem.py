@@ -518,8 +518,7 @@ class Rules:
     def judge_exposures(self, case: PlanUnderCheck, executed: Any) -> None:
         """One entry for each view, in order, with a bound at or above the one derived."""
         views = case.frame.views
-        entries = case.exposures.items(len(views)) if views or not case.exposures.absent else []
-        for entry, view in zip(entries, views, strict=True):
+        for entry, view in zip(case.exposures.items(len(views)), views, strict=True):
             exposed, said, witness = entry.stating(view.head(), "not_protected", "bound", "witness")
             bound, bare = self.exposed(case, executed, view, witness)
             exposed.same(bare)

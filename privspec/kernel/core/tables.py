@@ -43,8 +43,9 @@ class Compared:
         for a, b, level in triples(self.pairs, len(self.squares)):
             levels.setdefault(level, []).append((a, b))
         found = [(self.squares[level], Rows(tuple(pairs), (), self.drawn)) for level, pairs in levels.items()]
-        alike = [(Fraction(1), Rows((), self.cliques, self.drawn))]
-        return [*found, *alike] if self.cliques or not found else found
+        if self.cliques or not found:
+            found.append((Fraction(1), Rows((), self.cliques, self.drawn)))
+        return found
 
     @property
     def drawn(self) -> tuple[tuple[int, ...], ...]:
@@ -83,22 +84,24 @@ def judge(
     if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
-        line, reached, number = guarantee.obligation, guarantee.achieved, guarantee.number
-        seen, within = frozenset(line.seen), _within(guarantee, asked)
+        line, seen = guarantee.obligation, frozenset(guarantee.obligation.seen)
         fits = set(line.outputs) <= seen <= table.outputs and (seen == table.outputs or not local)
-        case.says("view", fits, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
-        questions = questions_of(guarantee, asked) if within else ()
+        case.says("view", fits, f"line {line.line} is about whoever sees {', '.join(line.seen)}", guarantee.number)
+        questions = questions_of(guarantee, asked) if _within(guarantee, asked) else ()
         lines.append(Line(line.line, seen, line.measure.of, questions, fits))
-        if case.part:
-            continue
-        figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
-        text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
-        holds = verdict(table, lines[-1]).holds
-        text = text if holds else f"not true: {text}"
-        text = text if within else f"line {line.line}: figures that are not within {line.measure.name}"
-        case.says("privacy", holds, text, number)
+        if not case.part:
+            _says(case, table, guarantee, lines[-1])
     case.promised = table, lines
     return guarantees
+
+
+def _says(case: PlanUnderCheck, table: Table, guarantee: Guarantee, line: Line) -> None:
+    """Whether a line holds, in words."""
+    asked, holds = guarantee.obligation, verdict(table, line).holds
+    figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in guarantee.achieved.items())
+    text = f"{'' if holds else 'not true: '}line {asked.line}, {asked.neighbours}: {asked.measure.name} with {figures}"
+    text = text if line.questions else f"line {asked.line}: figures that are not within {asked.measure.name}"
+    case.says("privacy", holds, text, guarantee.number)
 
 
 def questions_of(guarantee: Guarantee, compared: Compared) -> tuple[Question, ...]:

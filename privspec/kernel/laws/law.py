@@ -83,6 +83,8 @@ class Law:
     """Whether the noise of all answers is drawn at once, as one vector, or is for one answer."""
     honest: int | None = None
     """Of how many parties the noise is made up that no coalition knows; None where one curator draws it."""
+    in_cells: bool = False
+    """Whether it lets through less where answers move by several steps of the lattice at once."""
     entry: str = ""
     """As what a plan states independent noise where it enters: "variance", "scale", or not at all."""
 

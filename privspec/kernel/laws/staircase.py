@@ -133,7 +133,7 @@ class Staircase(Law):
     title = "noise in steps"
     notes = ("stepped",)
     figures = ("epsilon", "delta")
-    joint = True
+    joint = in_cells = True
 
     def __post_init__(self) -> None:
         if len({law.epsilon for law in self.laws}) != 1:

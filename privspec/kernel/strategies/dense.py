@@ -108,8 +108,8 @@ class Dense:
 class Lattice:
     """The noisy answers are rounded to whole multiples of `grid`.
 
-    `points`: what the number of each coordinate is a sum of whole multiples of; `shared`: cells of a table of which a
-    record may lie in several, by its share of each.
+    `points`: what the number of each coordinate is a sum of whole multiples of, which normal noise need not know;
+    `shared`: cells of a table of which a record may lie in several, by its share of each.
     """
 
     grid: Fraction
@@ -152,7 +152,9 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
     `scaling`: for each unit positive numbers, one for each piece, that only help to bound units of many numbers.
     """
     turned = strategy.transpose()
-    columns, squares = turned.tolist(), products(turned, turned)
+    columns = turned.tolist()
+    single = any(piece.shape in SINGLE for unit, _ in change.units for piece in unit)
+    squares = products(turned, turned) if single else []
     found = [of_unit(columns, squares, unit, own) for (unit, _), own in zip(change.units, scaling, strict=True)]
     if change.count == 1:
         return max(found, default=ZERO)
@@ -167,9 +169,9 @@ def unit_costs(
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
     answer moves, of records that cells have `shared` among them wherever one of these does.
     """
-    weights = [1 / rational(scale) for scale in scales]
-    weighed = [w * v for w, row in zip(weights, answers.tolist(), strict=True) for v in row]
-    whole, below = fmpq_mat(len(scales), answers.ncols(), weighed).transpose().numer_denom()
+    rows = zip(map(rational, scales), answers.tolist(), strict=True)
+    scaled = fmpq_mat(len(scales), answers.ncols(), [v / scale for scale, row in rows for v in row])
+    whole, below = scaled.transpose().numer_denom()
     columns = [tuple(map(int, column)) for column in whole.tolist()]
     paid, totals = [s / scale for s, scale in zip(steps, scales, strict=True)], list[Fraction]()
 
@@ -185,8 +187,8 @@ def unit_costs(
             # part of a record makes an answer round as a whole one does
             records = ceil(piece.amount)
             if piece.along is not None:
-                scaled = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
-                sums = (abs(sum(row, ZERO)) for row in zip(*scaled, strict=True))
+                turned = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
+                sums = (abs(sum(row, ZERO)) for row in zip(*turned, strict=True))
                 total += sum(sums, ZERO) * piece.amount / int(below)
                 continue
             ends = [columns[i] for i in piece.at]
@@ -226,8 +228,7 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
         return max((squares[i] * piece.amount**2 for piece in moving for i in piece.at), default=ZERO)
     shapes = {piece.shape for piece in moving}
     if shapes & set(PERSON):
-        rows = [image(columns, edge, Fraction(1)) for piece in moving for edge in piece.edges]
-        return largest_form(fmpq_mat(rows), [piece.room for piece in moving], min(shapes))
+        return of_person(columns, moving, min(shapes))
     if shapes == {"swap"} and len(moving) < 2:
         return diameter(fmpq_mat([image(columns, edge, moving[0].amount) for edge in moving[0].edges]))
     if not shapes <= {"box", "l2"}:
@@ -351,12 +352,14 @@ def moves_of(rooms: list[Room], shape: str) -> list[Move] | None:
     return [{i: v for i in {**a, **b} if (v := a.get(i, 0) - b.get(i, 0))} for a, b in pairs]
 
 
-def largest_form(rows: Matrix, rooms: list[Room], shape: str) -> Fraction:
+def of_person(columns: list[list[fmpq]], moving: list[Piece], shape: str) -> Fraction:
     """At least the largest d'Gd over what a person changes, G being rows times rows; equal where that can be listed.
 
     Else the least of two bounds (notes/people.md): (Gd)_i is at most the sum of the largest entries of row i that a
     person's records may take, so that d'Gd is at most such a sum of these; or the largest eigenvalue times |d|^2.
     """
+    rows = fmpq_mat([image(columns, edge, Fraction(1)) for piece in moving for edge in piece.edges])
+    rooms = [piece.room for piece in moving]
     whole, below = (rows * rows.transpose()).numer_denom()
     gram, listed = [list(map(int, row)) for row in whole.tolist()], moves_of(rooms, shape)
     if listed is not None:
@@ -446,15 +449,20 @@ def widest(points: list[tuple[int, ...]], size: int) -> int:
 
 
 def diameter(rows: Matrix) -> Fraction:
-    """The largest squared distance of two rows: of many, only groups of near ones that may be far enough are compared.
+    """The largest squared distance of two rows."""
+    if rows.nrows() >= FEW * rows.ncols():
+        return diameter_of_many(rows)
+    whole, below = (rows * rows.transpose()).numer_denom()
+    gram = [list(map(int, row)) for row in whole.tolist()]
+    pairs = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
+    return Fraction(max(pairs, default=0), int(below))
+
+
+def diameter_of_many(rows: Matrix) -> Fraction:
+    """The same of many rows, of which only groups of near ones that may be far enough are compared.
 
     Points of two groups are no farther apart than one of each group and the radii about these.
     """
-    if rows.nrows() < FEW * rows.ncols():
-        whole, below = (rows * rows.transpose()).numer_denom()
-        gram = [list(map(int, row)) for row in whole.tolist()]
-        pairs = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
-        return Fraction(max(pairs, default=0), int(below))
     whole, below = rows.numer_denom()
     points = [tuple(map(int, row)) for row in whole.tolist()]
     groups = [(own[0], isqrt(max(apart(own[0], one) for one in own)) + 1, own) for own in near(points)]
