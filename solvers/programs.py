@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.kernel.changes import spaced
+from privspec.kernel.changes import CROWD, spaced
 
 if TYPE_CHECKING:  # all families import this file, and many specs are solved without scipy
     import scipy
@@ -38,9 +38,13 @@ Indices: TypeAlias = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Vectors:
-    """The differences +-column, for each column of a sparse (n, N) matrix."""
+    """The differences +-column, for each column of a sparse (n, N) matrix.
+
+    `count`: these hold what is meant, sums of up to so many of them, each with the share 1 / count.
+    """
 
     matrix: scipy.sparse.csc_array
+    count: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -643,11 +647,12 @@ NORM_VERTICES = 14
 def largest_norm(strategy: Array, differences: Differences) -> float:
     """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
-        case Vectors(matrix):
+        case Vectors(matrix, count):
             import scipy
 
             effects = np.asarray(scipy.sparse.csr_array(matrix.T) @ strategy.T)
-            return float(np.max(np.sum(effects**2, axis=1), initial=0.0))
+            alone = float(np.max(np.sum(effects**2, axis=1), initial=0.0))
+            return alone if not 1 < count < len(effects) <= CROWD else min(alone, at_once(effects, count) / count**2)
         case Pairs(coordinates, scale):
             return _largest_pair(strategy[:, coordinates], scale)
         case Balls(blocks, radius):
@@ -657,6 +662,12 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
             return max(map(_largest_in_box, differences.moved(strategy)), default=0.0)
         case Streams():
             return _largest_in_stream(strategy, differences)
+
+
+def at_once(effects: Array, count: int) -> float:
+    """The bound of `kernel.strategies.dense.at_once` for sums of so many of the rows (N, k)."""
+    sizes = np.sort(np.abs(effects @ effects.T), axis=1)[:, -count:].sum(axis=1)
+    return float(np.sort(sizes)[-count:].sum())
 
 
 def _largest_in_stream(strategy: Array, stream: Streams) -> float:

@@ -21,18 +21,18 @@ TOKENS = {
     "editor": 6_426,
     "execute": 86_552,
     "explain": 82_290,
-    "families": 230_645,
+    "families": 230_730,
     "functions": 16_814,
-    "kernel": 157_083,
+    "kernel": 157_368,
     "language": 29_141,
     "model": 129_047,
     "noise": 9_704,
     "problem": 85_697,
-    "solvers": 81_713,
+    "solvers": 82_681,
     "top": 27_525,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 373
+FILES = 374
 ENTERED = 104
 LAYOUT = {
     tokenize.COMMENT,

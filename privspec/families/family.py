@@ -96,7 +96,8 @@ def _view_factor(a: programs.View, b: programs.View) -> float | None:
 def _factor(a: programs.Differences, b: programs.Differences) -> float | None:
     match a, b:
         case programs.Vectors(m), programs.Vectors(k) if m.shape == k.shape and m.nnz == k.nnz and m.nnz:
-            if np.array_equal(m.indices, k.indices) and np.array_equal(m.indptr, k.indptr):
+            alike = a.count == b.count and np.array_equal(m.indptr, k.indptr)
+            if alike and np.array_equal(m.indices, k.indices):
                 return _ratio(m.data, k.data)
         case programs.Pairs(p, s), programs.Pairs(q, t) if np.array_equal(p, q):
             return t / s

@@ -14,6 +14,8 @@ from privspec.kernel.core.reading import Grid, Refused, frozen
 
 GROUPS = 4096
 """Groups of units are listed up to so many."""
+CROWD = 1024
+"""Units of one number each up to which what several do at once is added up pair by pair."""
 MOST_LAWS, MOST_SEQUENCES = 64, 2**14
 """Laws of a model that are looked at, and sequences of a network, which are listed."""
 

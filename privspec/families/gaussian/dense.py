@@ -33,6 +33,7 @@ from privspec.families.gaussian.release import (
     rounded_reconstruction,
 )
 from privspec.families.gaussian.sizes import sized
+from privspec.kernel.changes import CROWD
 from privspec.kernel.measures import APPROXIMATE
 from privspec.model.reports import listing
 from privspec.solvers.bounds import chain
@@ -58,6 +59,7 @@ from privspec.solvers.programs import (
     largest_norm,
     shorter,
 )
+from privspec.solvers.several import several_at_once
 
 if TYPE_CHECKING:
     from privspec.families.gaussian.release import Decide
@@ -166,7 +168,7 @@ def offered(
 
 def _correlated(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
     program = correlated_program(problem, budgets)
-    solution = solved(problem, program)
+    solution = several_at_once(program, solved(problem, program))
     release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
     name, among = "correlated noise on the answers, at the curator", "Gaussian noise of any covariance"
     words = (name, "the least loss of all Gaussian noise", among)
@@ -481,9 +483,9 @@ def input_variances(problem: Problem, budgets: tuple[float, ...]) -> Array:
 def _own_variances(differences: Differences, n: int) -> Array:
     out = np.zeros(n)
     match differences:
-        case Vectors(matrix):
+        case Vectors(matrix, count):
             counts = np.diff(matrix.indptr)
-            weight = np.repeat(counts, counts)
+            weight = np.repeat(counts, counts) / (count if len(counts) <= CROWD else 1)
             np.maximum.at(out, matrix.indices, weight * matrix.data**2)
         case Pairs(coordinates, scale):
             out[coordinates] = 2 * scale**2

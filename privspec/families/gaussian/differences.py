@@ -46,8 +46,8 @@ from privspec.solvers.programs import (
 def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences:
     """Those of units whose coordinates are chosen, of inputs that are laid out; a unit has all of its own or none."""
     match differences:
-        case Vectors(matrix):
-            return Vectors(scipy.sparse.csc_array(matrix[:, chosen[matrix.indices]]))
+        case Vectors(matrix, count):
+            return Vectors(scipy.sparse.csc_array(matrix[:, chosen[matrix.indices]]), count)
         case Balls(blocks, radius):
             return Balls(tuple(block for block in blocks if chosen[block[0]]), radius)
         case Boxes(blocks, reach, lines):
@@ -57,12 +57,13 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
             raise InternalError("cells of a table have no parties, nor have units that lie apart")
 
 
-def _vectors(width: int, indices: Indices, amounts: Iterable[Fraction]) -> Vectors:
-    """The differences +-amounts[i] e_(indices[i]), of those that are not 0."""
+def _vectors(width: int, indices: Indices, amounts: Iterable[Fraction], count: int = 1) -> Vectors:
+    """The differences +-amounts[i] e_(indices[i]), of those that are not 0; or sums of shares of so many of them."""
     values = np.array(list(map(float, amounts)))
     kept = values > 0
-    count = int(kept.sum())
-    return Vectors(scipy.sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(width, count)))
+    many = int(kept.sum())
+    matrix = scipy.sparse.csc_array((values[kept], (indices[kept], np.arange(many))), shape=(width, many))
+    return Vectors(matrix, count)
 
 
 def sets_of(difference: Difference, layout: Layout, target: Array) -> Iterator[tuple[Differences, float]]:
@@ -132,7 +133,10 @@ def _of_units(difference: Difference, layout: Layout) -> Iterator[tuple[Differen
         units, count, spare = [sum(some, ()) for some in combinations(units, count)], 1, Fraction(1)
     blocks = [np.array([i for piece in unit if not piece.along for i in piece.at], dtype=np.intp) for unit in units]
     if all(len(block) == 1 for block in blocks):
-        yield _vectors(layout.width, np.concatenate(blocks), (unit[0].amount * count for unit in units)), float(spare)
+        # what units do at once is no more than any of them so many times
+        amounts = (unit[0].amount * count for unit in units)
+        alone = all(copies == 1 for _, copies in listed)
+        yield _vectors(layout.width, np.concatenate(blocks), amounts, count if alone else 1), float(spare)
         return
     least = min(piece.amount for unit in units for piece in unit)
     if shapes == {"l1"}:
@@ -218,6 +222,8 @@ def _largest(matrix: Array, part: Differences) -> float:
 def _exact(part: Differences) -> bool:
     """Whether the largest change is worked out for such differences, and not bounded."""
     match part:
+        case Vectors(count=count):
+            return count == 1
         case Pairs(coordinates):
             return len(coordinates) <= PAIRS_LIMIT
         case Boxes():

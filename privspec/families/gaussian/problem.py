@@ -294,8 +294,8 @@ def nothing_secret(model: Model) -> SpecError:
 def scaled_differences(differences: Differences, factor: float) -> Differences:
     """Every difference times a factor."""
     match differences:
-        case programs.Vectors(matrix):
-            return programs.Vectors(scipy.sparse.csc_array(matrix * factor))
+        case programs.Vectors(matrix, count):
+            return programs.Vectors(scipy.sparse.csc_array(matrix * factor), count)
         case programs.Pairs(coordinates, scale):
             return programs.Pairs(coordinates, scale * factor)
         case programs.Balls(blocks, radius):

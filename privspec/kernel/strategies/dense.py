@@ -9,12 +9,13 @@ each other (notes/streams.md) move what is seen by the root of the sum of G_ij v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, gcd, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from privspec.kernel.changes import COUNTED, PERSON, Piece, Room, Units, boxed, freely
+from privspec.kernel.changes import COUNTED, CROWD, PERSON, Piece, Room, Units, boxed, freely
 from privspec.kernel.core.numbers import ZERO, end, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused, frozen
 
@@ -77,8 +78,7 @@ class Dense:
         if change.apart is not None and change.crowded:
             return spread(self.matrix, change)
         units = change.grouped()
-        nothing: list[Scaling] = [None] * len(units.units)
-        return largest_square(self.matrix, units, nothing if scaling is None else scaling)
+        return largest_square(self.matrix, units, scaling or [None] * len(units.units))
 
     def absolute_sensitivity(
         self, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
@@ -146,7 +146,7 @@ def largest(found: list[Fraction], change: Units) -> Fraction:
     return total
 
 
-def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> Fraction:
+def largest_square(strategy: Matrix, change: Units, scaling: Sequence[Scaling]) -> Fraction:
     """At least the largest squared length of strategy d over the changes d.
 
     `scaling`: for each unit positive numbers, one for each piece, that only help to bound units of many numbers.
@@ -158,7 +158,7 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
     found = [of_unit(columns, squares, unit, own) for (unit, _), own in zip(change.units, scaling, strict=True)]
     if change.count == 1:
         return max(found, default=ZERO)
-    return largest(list(map(sqrt_up, found)), change) ** 2
+    return several(strategy, change, largest(list(map(sqrt_up, found)), change) ** 2)
 
 
 def unit_costs(
@@ -506,6 +506,28 @@ def spread(strategy: Matrix, change: Units) -> Fraction:
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = [list(map(int, row)) for row in whole.tolist()]
     return farthest(gram, change.count, change.apart or 1) * amount**2 / int(below)
+
+
+def several(strategy: Matrix, change: Units, known: Fraction) -> Fraction:
+    """What is known, or less: of units of one number or one vector each, what they do together, pair by pair."""
+    pieces = [unit[0] for unit, copies in change.units if len(unit) == copies == 1]
+    single = all(len(one.at) == 1 and one.along is None and one.shape in ("box", "l1", "l2") for one in pieces)
+    if not single or not change.count < len(pieces) == len(change.units) <= CROWD:
+        return known
+    rows = chosen_rows(strategy.transpose(), [one.at[0] for one in pieces]).tolist()
+    moved = fmpq_mat([[rational(one.amount) * v for v in row] for one, row in zip(pieces, rows, strict=True)])
+    whole, below = (moved * moved.transpose()).numer_denom()
+    found = at_once([list(map(int, row)) for row in whole.tolist()], change.count)
+    return min(known, Fraction(found, int(below)))
+
+
+def at_once(gram: list[list[int]], count: int) -> int:
+    """At least the sum of G_ij v_i'v_j over up to `count` units that change, |v_i'v_j| <= 1.
+
+    What a unit adds, with all others that change, is at most the sum of the `count` largest |G_ij| of its row.
+    """
+    rows = sorted((sum(sorted(map(abs, row))[-count:]) for row in gram), reverse=True)
+    return sum(rows[:count])
 
 
 # --- exact matrices ------------------------------------------------------------------------------------------------
