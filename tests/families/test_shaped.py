@@ -163,7 +163,7 @@ def test_pages_say_what_is_drawn(tmp_path: Any) -> None:
 # --- the hull of what moves ------------------------------------------------------------------------------------------
 
 
-def swapped(cells: int, epsilon: float, most: int) -> float:
+def swapped(cells: int, epsilon: float, most: int, power: int = 2) -> float:
     """What noise on counts that add up to 0 loses, of chances ~ e^-(epsilon times how many records move)."""
     loss = whole = 0.0
     for point in product(range(-most, most + 1), repeat=cells - 1):
@@ -171,7 +171,7 @@ def swapped(cells: int, epsilon: float, most: int) -> float:
         moved = (sum(map(abs, point)) + abs(last)) / 2
         chance = exp(-epsilon * moved)
         whole += chance
-        loss += chance * (sum(v * v for v in point) + last * last)
+        loss += chance * (sum(abs(v) ** power for v in point) + abs(last) ** power)
     return loss / whole
 
 
@@ -185,6 +185,30 @@ def test_counts_that_swap_records_get_whole_noise_of_all_swaps(cells: int, epsil
     assert plan["loss"]["lower_bound"] < plan["loss"]["value"]
     assert plan["mechanism"]["executed"]["noise"]["bodies"][0]["whole"] is True
     assert all(one["loss"] > plan["loss"]["value"] for one in plan["alternatives"])
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(1, 25), (Fraction(5, 2), 12)])
+def test_sizes_of_counts_that_swap_records(epsilon: Fraction, most: int) -> None:
+    """A cone moves a cell to one side: its size is that of the average."""
+    text = SWAPPED.format(cells=3, epsilon=float(epsilon)).replace("||^2", "||_1")
+    plan = solved_text(text)
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert plan["mechanism"]["family"] == "knorm-hulls"
+    # next to no noise on what is public has a size of its own
+    assert plan["loss"]["value"] == pytest.approx(swapped(3, float(epsilon), most, 1), rel=2e-4)
+
+
+def test_a_line_of_accuracy_that_noise_of_the_hull_meets() -> None:
+    """Of one of three cells the variance is a third of the loss."""
+    each = swapped(3, 1, 25) / 3
+    text = SWAPPED.format(cells=3, epsilon=1)
+    line = "accuracy: E[ (H[1] - count(people, district = 1))^2 ] <= {most}\nprivacy:"
+    plan = solved_text(text.replace("privacy:", line.format(most=each * 1.001)))
+    assert judge(json.dumps(plan)).ok
+    assert plan["loss"]["value"] == pytest.approx(3 * each, rel=1e-5)
+    other = solved_text(text.replace("privacy:", line.format(most=each * 0.98)))
+    assert "loss" not in other or other["mechanism"]["family"] != "knorm-hulls"
 
 
 def of_swaps(cells: int) -> float:

@@ -66,6 +66,8 @@ PLACES = 600
 """Numbers of the inputs up to which noise on each of them is always compared."""
 ALONE = 64
 """Inputs and outputs together up to which noise of classes of parties is compared with what is best at a curator."""
+TIED = 1e-6
+"""Share of a loss by which a lower one is no better."""
 TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
 FINEST = 2.0**40
@@ -117,10 +119,11 @@ def _of_blocks(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | 
 def _of_hulls(
     problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None, least: float
 ) -> Iterator[Candidate]:
-    """K-norm noise of the hull of what moves, where it is below the least loss of others; of squares alone."""
-    if not problem.sizes and not problem.system.limits:
-        better = [one for one in hulled(problem, epsilons, bound) if one.loss < least * (1 - SLACK)]
-        yield from sorted(better, key=lambda one: one.loss)[:1]
+    """K-norm noise of the hull of what moves, where it is below the least loss of others."""
+    build = partial(hulled, epsilons=epsilons, bound=bound)
+    found = [sized(problem, partial(build, whole=whole)) for whole in (False, True)]
+    better = [one for one in found if one is not None and one.loss < least * (1 - TIED)]
+    yield from sorted(better, key=lambda one: one.loss)[:1]
 
 
 def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:

@@ -46,6 +46,7 @@ from privspec.families.gaussian.release import (
 )
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Grid, Refused
+from privspec.kernel.laws.knorm import LISTED as LISTED_NUMBERS
 from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls, covariance_of
 from privspec.kernel.laws.laplace import Laplace
 from privspec.problem.linear import short_denominator
@@ -53,15 +54,15 @@ from privspec.solvers.programs import Array, Boxes, Indices, Pairs, Vectors
 
 ROWS = 64
 """Answers up to which blocks of them are looked for."""
-DIMENSIONS, MOVES, LISTED = 6, 400, 40
-"""Numbers, moves, and cells whose pairs are listed, up to which the hull of what moves is looked for."""
+DIMENSIONS, GRIDDED, MOVES, LISTED = 6, 4, 400, 40
+"""Numbers, of a box with a grid and of any, moves, and cells whose pairs are listed, up to which a hull is sought."""
 STILL = 1e-9
 """Share of the largest move that counts as none."""
-BITS = 30
-"""Bits of the turn after which numbers are uncorrelated."""
+BITS, MOST = 28, 2.0**45
+"""Bits of the turn after which numbers are uncorrelated, and its largest entry."""
 BENT, SHAKEN = 1e-3, 1e-6
 """Shares of their lengths by which corners are moved: towards cones of a grid of cubes, and so that none are tied."""
-SHORTEST, NEAR, LARGEST = 1000, 1e-12, 2.0**20
+SHORTEST, NEAR, LARGEST = 1000, 1e-12, 2.0**16
 """Denominators of a turn, how near doubles are to such numbers, and the largest whole number in a corner."""
 DIGITS = 12
 """Of numbers that no move changes, which a solver's last digits are cut off."""
@@ -139,12 +140,12 @@ def _blocks(moved: Array, weights: Array) -> list[list[int]]:
 # --- the hull of what moves ------------------------------------------------------------------------------------------
 
 
-def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Iterator[Candidate]:
-    """Noise of the hull of what moves, on real numbers and on a lattice, where either is known."""
-    started, system = perf_counter(), problem.system
+def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None, *, whole: bool) -> Candidate | None:
+    """Noise of the hull of what moves, on real numbers or on a lattice; None where none is known."""
+    started, system, scale = perf_counter(), problem.system, 1 / max(epsilons)
     moves = None if problem.local or not system.seen_whole else _moves(problem, epsilons)
-    if moves is None or moves.shape[1] > MOVES:
-        return
+    if moves is None or moves.shape[1] > MOVES or (whole and (scale > FINE or len(set(epsilons)) > 1)):
+        return None
     # answers without what is common to all cells of a table, which no record that moves changes
     target = system.target.copy()
     for view in system.views:
@@ -154,21 +155,16 @@ def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None
     rows = _independent(target @ moves)
     found = in_whole_numbers(target[rows]) if 2 <= len(rows) <= DIMENSIONS else None
     vectors = None if found is None else _whole_vectors(found[0].to_float() @ moves)
-    if found is None or vectors is None:
-        return
+    if found is None or vectors is None or np.abs(found[0].integers).max() > LARGEST:
+        return None
     points, below = vectors
-    for whole in (False, True):
-        scale = 1 / max(epsilons)
-        if whole and (below > 1 or scale > FINE or len(set(epsilons)) > 1):
-            continue
-        made = _body(points, scale, whole=whole)
-        if made is not None:
-            body, turn, bits = made
-            body = replace(body, corners=replace(body.corners, unit=Fraction(1, below << bits)))
-            strategy = DyadicMatrix(turn @ found[0].integers, found[0].exponent + bits)
-            candidate = _offered(problem, body, strategy, moves, epsilons, bound, started)
-            if candidate is not None:
-                yield candidate
+    made = None if whole and below > 1 else _body(points, scale, whole=whole)
+    if made is None:
+        return None
+    body, turn, bits = made
+    body = replace(body, corners=replace(body.corners, unit=Fraction(1, below << bits)))
+    strategy = DyadicMatrix(turn @ found[0].integers, found[0].exponent + bits)
+    return _offered(problem, body, strategy, moves, epsilons, bound, started)
 
 
 def _offered(
@@ -232,7 +228,9 @@ def _moves(problem: Problem, epsilons: tuple[Fraction, ...]) -> Array | None:
                 for inputs, edges in view.differences.edges():
                     if edges.shape[1] > DIMENSIONS:
                         return None
-                    signs = np.array(list(product((1.0, -1.0), repeat=edges.shape[1]))).T
+                    # all points of a small grid, whose cones span it
+                    steps = (1.0, 0.0, -1.0) if edges.shape[1] <= GRIDDED else (1.0, -1.0)
+                    signs = np.array(list(product(steps, repeat=edges.shape[1]))).T
                     corners = np.zeros((size, signs.shape[1]))
                     corners[inputs] = more * edges @ signs
                     found.append(corners)
@@ -271,12 +269,15 @@ def _body(points: Indices, scale: Fraction, *, whole: bool) -> tuple[Body, Indic
     None where no division into cones is found that is one.
     """
     for cones in _divisions(points):
+        volumes = np.abs(np.linalg.det(points[cones]))
+        if cones.size * cones.shape[1] > LISTED_NUMBERS or (whole and round(np.ptp(volumes))):
+            continue
         used = np.unique(cones)
         chosen = _grid([np.searchsorted(used, cone).tolist() for cone in cones])
         try:
             known = covariance_of(_grid(points[used].tolist()), chosen, scale, whole)
             spread = np.linalg.cholesky([list(map(float, row)) for row in known])
-            turn, bits = _in_whole_numbers(np.asarray(np.linalg.inv(spread / np.diag(spread)), dtype=np.float64))
+            turn, bits = _turn(np.asarray(spread, dtype=np.float64))
             body = Body(_grid((points[used] @ turn.T).tolist()), chosen, scale, whole)
             body.variances()
             return body, turn, bits
@@ -285,14 +286,19 @@ def _body(points: Indices, scale: Fraction, *, whole: bool) -> tuple[Body, Indic
     return None
 
 
-def _in_whole_numbers(turn: Array) -> tuple[Indices, int]:
-    """A triangular matrix (r, r) in whole numbers: its rows times short ones, or with so many bits."""
-    rows = [[Fraction(v).limit_denominator(SHORTEST) for v in row] for row in turn.tolist()]
+def _turn(spread: Array) -> tuple[Indices, int]:
+    """The inverse of a triangular root of a covariance, rows of any size, in short whole numbers or with many bits."""
+    plain = np.linalg.inv(spread / np.diag(spread))
+    rows = [[Fraction(v).limit_denominator(SHORTEST) for v in row] for row in plain.tolist()]
     if all(
-        abs(float(v) - w) < NEAR for row, own in zip(rows, turn, strict=True) for v, w in zip(row, own, strict=True)
+        abs(float(v) - w) < NEAR for row, own in zip(rows, plain, strict=True) for v, w in zip(row, own, strict=True)
     ):
         return np.array([[int(v * lcm(*(w.denominator for w in row))) for v in row] for row in rows]), 0
-    return np.rint(turn * 2.0**BITS).astype(np.int64), BITS
+    bits = BITS + int(np.ceil(np.log2(np.diag(spread).max())))
+    turn = np.linalg.inv(spread) * 2.0**bits
+    if np.abs(turn).max() > MOST:
+        raise Refused("numbers of too different sizes")
+    return np.rint(turn).astype(np.int64), bits
 
 
 def _divisions(points: Indices) -> Iterator[Indices]:
@@ -302,9 +308,10 @@ def _divisions(points: Indices) -> Iterator[Indices]:
     size, generator = points.shape[1], np.random.default_rng(0)
     plain = points / np.abs(points).max()
     squares = (plain**2).sum(axis=1)
-    for bent in ((size + 1) * squares - plain.sum(axis=1) ** 2, squares, -squares):
-        shaken = SHAKEN * generator.uniform(size=len(plain))
-        moved = plain * (1 - BENT * bent / max(np.abs(bent).max(), 1e-9) + shaken)[:, None]
+    even = np.linalg.svd(plain, full_matrices=False)[0]  # as wide in all directions
+    for bent in ((size + 1) * squares - plain.sum(axis=1) ** 2, 0 * squares, squares, -squares):
+        shaken = SHAKEN * generator.uniform(size=len(plain)) * bent.any()
+        moved = even * (1 - BENT * bent / max(np.abs(bent).max(), 1e-9) + shaken)[:, None]
         try:
             found = ConvexHull(moved).simplices
         except QhullError:

@@ -211,6 +211,14 @@ class Body:
         return [own[i] * (1 + more) for i, own in enumerate(found)]
 
 
+def numbers_of(unit: Fraction, scale: Fraction, whole: bool) -> tuple[arb, arb, arb]:
+    """The average and the variance of what each corner is drawn with, and the unit of corners times it."""
+    if not whole:
+        return arb(1), arb(1), ball(unit * scale)
+    ratio = (-1 / ball(scale)).exp()
+    return ratio / (1 - ratio), ratio / (1 - ratio) ** 2, ball(unit)
+
+
 @lru_cache(maxsize=64)
 def covariance_of(corners: Grid, cones: Grid, scale: Fraction, whole: bool) -> list[list[Fraction]]:
     """Given the cone, the square of the average of a sum of its corners, and its variance."""
@@ -219,13 +227,11 @@ def covariance_of(corners: Grid, cones: Grid, scale: Fraction, whole: bool) -> l
     for cone, key in enumerate(map(sum, known.starts) if whole else known.volumes):
         kinds.setdefault(key, []).append(cone)
     with ctx.workprec(4 * BITS):
-        ratio = (-1 / ball(scale)).exp()
-        mean, variance, unit = arb(1), arb(1), ball(corners.unit * scale)
-        if whole:
-            mean, variance, unit = ratio / (1 - ratio), ratio / (1 - ratio) ** 2, ball(corners.unit)
+        mean, variance, unit = numbers_of(corners.unit, scale, whole)
         total, weights = arb_mat(size, size), arb(0)
         for key, own in kinds.items():
-            weight, averages, moved = ratio**key if whole else arb(key), list[list[arb]](), list[list[int]]()
+            weight = (-ball(key / scale)).exp() if whole else arb(key)
+            averages, moved = list[list[arb]](), list[list[int]]()
             for cone in own:
                 rows = [points[i] for i in chosen[cone]]
                 each = [mean + start if whole else mean for start in known.starts[cone]]

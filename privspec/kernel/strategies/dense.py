@@ -174,6 +174,7 @@ def unit_costs(
     whole, below = scaled.transpose().numer_denom()
     columns = [tuple(map(int, column)) for column in whole.tolist()]
     paid, totals = [s / scale for s, scale in zip(steps, scales, strict=True)], list[Fraction]()
+    alone = len(scales) == 1 and not any(steps)
 
     def length(move: tuple[int, ...]) -> Fraction:
         return Fraction(sum(map(abs, move)), int(below))
@@ -192,11 +193,11 @@ def unit_costs(
                 total += sum(sums, ZERO) * piece.amount / int(below)
                 continue
             ends = [columns[i] for i in piece.at]
-            if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
+            if piece.shape == "swap" and (alone or max(2 ** len(scales), VERTICES**2) <= len(ends)):
                 total += length((widest(ends, len(scales)),)) * piece.amount + step((1,) * len(scales)) * records
                 continue
             moved = moved_and_rounded(ends, list(piece.at), shared, swap=piece.shape == "swap")
-            if piece.shape in PERSON and len(scales) == 1 and not any(steps):
+            if piece.shape in PERSON and alone:
                 # of one answer what moves it up and what moves it down do not add up
                 values = [Fraction(v, int(below)) for move, _ in moved for v in move]
                 sides = piece.room.top(values), piece.room.top([-v for v in values])

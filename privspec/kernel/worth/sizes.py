@@ -3,7 +3,8 @@
 A normal error of variance S is of size sqrt(2 S / pi) on average. Laplace noise of scales b on the multiples of a grid:
 one of them is of size grid / sinh(grid / b); several on one lattice by the integral of (1 - phi(t)) / (1 - cos t), phi
 their characteristic function; several on a lattice next to which they are wide by partial fractions, scales that are
-the same set apart upwards, which only raises the figure. A K-norm vector of k numbers has a radius of law Gamma(k).
+the same set apart upwards, which only raises the figure. A K-norm vector of k numbers has a radius of law Gamma(k); of
+a polytope, where all corners of each cone lie on one side, sizes are those of averages (noise/notes/knorm-hulls.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, nearest, rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.gaussian import Normal
-from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.knorm import KNorm, KNormHulls, numbers_of
 from privspec.kernel.laws.laplace import STEEPEST, Laplace, LaplaceShares
 
 WIDE = Fraction(1, 2**18)
@@ -26,6 +27,8 @@ MOST, STEPS, PRECISION = 64, 64, 2**16
 """Noises in one error, steps of the lattice that one of them is multiplied by, and binary digits of partial sums."""
 NEAR_NORMAL, TRIED = Fraction(14, 25), 32
 """The constant of Berry and Esseen for noises of any laws (Shevtsova 2010); Chernoff's bounds that are tried."""
+NEARLY = Fraction(1, 2**30)
+"""Share of a size that moves to the other side."""
 APART = Fraction(1, 2**70)
 """Shares by which equal scales are set apart."""
 Noises = list[tuple[Fraction, Fraction]]
@@ -51,6 +54,8 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list
         with ctx.workprec(2 * BITS):
             factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
             return [rational(nearest((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
+    if isinstance(law, KNormHulls):
+        return [_size_of_hulls(row, law) for row in moved.tolist()]
     scaled = isinstance(law, Laplace | LaplaceShares)
     sizes = law.sizes(release.grid) if scaled else tuple(law.mean_sizes(moved.ncols(), release.grid))
     known, found = dict[object, fmpq](), []
@@ -67,6 +72,32 @@ def _noises(release: Release, row: list[fmpq], sizes: tuple[Fraction, ...]) -> N
     """The factor and the size of each noise that an error is made of."""
     parts = zip(row, sizes, release.senders, strict=True)
     return [(abs(fraction(factor)), size) for factor, size, count in parts if factor for _ in range(count)]
+
+
+def _size_of_hulls(row: list[fmpq], law: KNormHulls) -> fmpq:
+    """At most the size of a sum of answers: given a cone all of whose corners move it to one side, that of its average.
+
+    Sizes add up to no less than that of a sum: of several bodies, and of corners that move it to the other side a bit.
+    """
+    total, start = ZERO, 0
+    for body in law.bodies:
+        own, known = row[start : start + body.size], body.geometry
+        start += body.size
+        with ctx.workprec(4 * BITS):
+            mean, _, unit = numbers_of(body.corners.unit, body.scale, body.whole)
+            size, weights = arb(0), arb(0)
+            moved = [sum((a * b for a, b in zip(own, corner, strict=True)), fmpq(0)) for corner in body.corners.rows]
+            for cone, starts, volume in zip(body.cones.rows, known.starts, known.volumes, strict=True):
+                sides = [moved[i] for i in cone]
+                both = sum((abs(v) for v in sides), fmpq(0)), sum(sides, fmpq(0))
+                if both[0] > abs(both[1]) * rational(1 + NEARLY):
+                    raise Refused("the size of sums of such noises is not known")
+                weight = (-ball(sum(starts) / body.scale)).exp() if body.whole else arb(volume)
+                weights += weight
+                numbers = ((mean + one if body.whole else mean) for one in starts)
+                size += weight * sum((abs(v) * n for v, n in zip(sides, numbers, strict=True)), arb(0))
+            total += nearest(unit * size / weights)
+    return rational(total)
 
 
 def _size_of_one(own: Noises) -> Fraction:
