@@ -147,6 +147,12 @@ no_header_option: Decorator = click.option(
 quoted_newlines_option: Decorator = click.option(
     "--quoted-newlines", is_flag=True, help="Quoted cells of a .csv file hold line breaks; else every line is a row."
 )
+separator_option: Decorator = click.option(
+    "--separator", metavar="SIGN", help="What stands between cells, as in ';'; else commas, or tabs in a .tsv file."
+)
+decimal_option: Decorator = click.option(
+    "--decimal", metavar="SIGN", default=".", help="',' where numbers have decimal commas."
+)
 
 
 @click.group(context_settings=HELP, epilog=CODES)
@@ -742,6 +748,8 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
 )
 @no_header_option
 @quoted_newlines_option
+@separator_option
+@decimal_option
 @constant_option
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
@@ -774,6 +782,8 @@ def run(
     check_fit: float | None,
     no_header: bool,
     quoted_newlines: bool,
+    separator: str | None,
+    decimal: str,
     constants: Sequence[str],
     seed: int | None,
     party: str | None,
@@ -816,6 +826,8 @@ def run(
                 force=force,
                 header=not no_header,
                 quoted_newlines=quoted_newlines,
+                separator=separator,
+                decimal=decimal,
                 keeper=keeper,
                 other_people=other_people,
                 constants={name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()},
@@ -888,6 +900,8 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
 @no_header_option
 @quoted_newlines_option
+@separator_option
+@decimal_option
 @click.option("--sql", is_flag=True, help="Print what a run asks of a database, on stdout; no rows are read.")
 @click.option("--dialect", metavar="NAME", help="The same in the words of another database (spark, postgres, ...).")
 @set_option
@@ -897,16 +911,18 @@ def data(
     inputs: Sequence[str],
     no_header: bool,
     quoted_newlines: bool,
+    separator: str | None,
+    decimal: str,
     sql: bool,
     dialect: str | None,
     sets: Sequence[str],
     constants: Sequence[str],
 ) -> None:
     """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
-    from privspec.execute.sources import TextFiles
+    from privspec.execute.sources import text_files
     from privspec.profiles import fit_of_plan, fit_of_spec, report_text, sql_text
 
-    texts = TextFiles(not no_header, quoted_newlines)
+    texts = text_files(not no_header, quoted_newlines, separator, decimal)
     selects: Selects | None = [] if sql or dialect is not None else None
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     if document.suffix == ".json":

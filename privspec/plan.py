@@ -454,6 +454,8 @@ class Plan:
         force: bool = False,
         header: bool = True,
         quoted_newlines: bool = False,
+        separator: str | None = None,
+        decimal: str = ".",
         keeper: DataOwnerReport | None = None,
         constants: Mapping[str, Any] | None = None,
         check_fit: float | None = None,
@@ -481,7 +483,9 @@ class Plan:
             files (only their owner reads them, unless told otherwise); force, to replace a file that is a release and
             was paid for; header, whether the first line of a text file
             names its columns; quoted_newlines, whether quoted cells of a .csv file may hold line feeds (else every
-            line is a row); keeper, told how the data fit, for their keeper alone; constants, the public values that
+            line is a row); separator, what stands between cells, where the suffix of a text file does not say it;
+            decimal, "," where its numbers have decimal commas;
+            keeper, told how the data fit, for their keeper alone; constants, the public values that
             the plan leaves open; check_fit, the share of the data that has to fit the spec, else nothing is drawn or
             spent (whoever sees that learns something about the data); consent, given how they fit, may raise too;
             other_people, why these are not the people of another ledger whose data they agree with, though so little
@@ -493,6 +497,7 @@ class Plan:
         with opened_meanwhile(inputs):
             from privspec.execute.family import keys_of, silent
             from privspec.execute.run import _run
+            from privspec.execute.sources import text_files
             from privspec.noise.samplers import SimulationRandomness
 
             plan, known = self._verified()
@@ -521,8 +526,7 @@ class Plan:
             participation=counted,
             mode=mode,
             force=force,
-            header=header,
-            quoted_newlines=quoted_newlines,
+            texts=text_files(header, quoted_newlines, separator, decimal),
             keeper=keeper,
             constants=constants,
             consent=consent if check_fit is None else lambda told: told.check(check_fit),

@@ -62,6 +62,11 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What files have between columns in place of commas."""
 
 
+def written(separator: str) -> str:
+    """A separator as it is typed."""
+    return "$'\\t'" if separator == "\t" else f"'{separator}'"
+
+
 def slip_of_header(wanted: Sequence[str], names: Sequence[str]) -> str | None:
     """What to do about a header that lacks some of these columns and nearly names them: it is quoted nowhere."""
     lacking = [name for name in wanted if name not in names]
@@ -72,7 +77,7 @@ def slip_of_header(wanted: Sequence[str], names: Sequence[str]) -> str | None:
     for sign, called in SEPARATORS.items():
         cells = {_folded(cell.strip(' "')) for name in names if sign in name for cell in name.split(sign)}
         if all(_folded(name) in cells for name in wanted):
-            return f"the first line has {called} between its columns: save the file with commas, or with tabs as .tsv"
+            return f"the first line has {called} between its columns: say --separator {written(sign)}"
     return None
 
 
@@ -343,7 +348,7 @@ def why_no_number(cell: Any) -> str:
     if text.endswith("%"):
         return "a per cent sign stands there: write the number alone"
     if _COMMA.fullmatch(text) and not _GROUPED.fullmatch(text):
-        return "a comma stands where a point is expected"
+        return "a comma stands where a point is expected: --decimal ',' reads it as one"
     if _GROUPED.fullmatch(text):
         return "signs stand between the thousands: write digits and a point alone"
     if _WITH_UNIT.fullmatch(text):

@@ -123,6 +123,11 @@ class LedgerState:
         """The number that was drawn for this ledger when it was made."""
         return str(self.events[0].body["identity"])
 
+    @property
+    def debits(self) -> int:
+        """The number of releases that were paid for."""
+        return sum(1 for e in self.events if e.body["kind"] == "debit")
+
     def describe(self) -> str:
         """A few lines for people."""
         lines = [line for account in self.accounts for line in self._statement(account)]
@@ -189,7 +194,8 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
     """Set the budget of a data set; with `change`, of a ledger that is there already (knowingly).
 
     Args: limits, as `parse_limit` reads them.
-    Raises: UsageError (PS1002 not a budget, PS1007 the ledger exists), VerificationError (PS1005).
+    Raises: UsageError (PS1002 not a budget, PS1007 the ledger exists, PS1018 the limit would change nothing),
+        VerificationError (PS1005).
     """
     parsed = [budget.parse_limit(text) for text in limits]
     if not parsed:
@@ -210,7 +216,17 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
         for limit, named in parsed:
             unit = None if named is None else named.known_as({}, units)
             _append(database, _limit_event(limit, unit, "changed" if events else "set"))
-        return _state(_read(database))
+        events = _read(database)
+        debits = (_spends(event) for event in events if event.body["kind"] == "debit")
+        deaf = [unit for unit in next(debits, ()) if _has_own(events, unit)]
+        if deaf and any(named is None for _, named in parsed):
+            raise UsageError.of(
+                "PS1018",
+                "a limit without a unit is for that of the first release, which has a limit of its own",
+                "nothing was changed",
+                help=f"privspec ledger init {path} --raise --limit '{parsed[0][0].describe()} {deaf[0].describe()}'",
+            )
+        return _state(events)
 
 
 def look(path: Path) -> LedgerState | None:

@@ -161,7 +161,7 @@ def _same_layout(found: tuple[int, ...], declared: tuple[int, ...]) -> bool:
 def _load(declared: Declared, source: Any, texts: TextFiles) -> Lines | NDArray[np.float64]:
     if isinstance(source, Path):
         if is_text(source):
-            found = _large_text(declared, source) if texts.header else None
+            found = _large_text(declared, source, texts) if texts.header else None
             return _text_lines(declared, source, texts) if found is None else found
         if source.suffix.lower() == ".npy":
             return numbers(declared, load_array(declared.name, source))
@@ -298,11 +298,11 @@ AT_ONCE = 10_000
 """Rows from which on columns of numbers are read as columns, and not cell by cell."""
 
 
-def _large_text(declared: Declared, path: Path) -> NDArray[np.float64] | None:
+def _large_text(declared: Declared, path: Path, texts: TextFiles) -> NDArray[np.float64] | None:
     """What `_text_lines` and `from_lines` make of a large file of plain numbers; None of any other file."""
     if declared.size < AT_ONCE:
         return None
-    frame = plain_text(declared.name, path)
+    frame = plain_text(declared.name, path, texts)
     if frame is None or all(number(name) == number(name) for name in frame.columns):
         return None
     return _columns_at_once(declared, frame)
@@ -547,7 +547,7 @@ def batches(fields: Fields, source: Any, texts: TextFiles = AS_USUAL) -> Batches
 
 
 def _of_text(fields: Fields, path: Path, texts: TextFiles) -> Batches:
-    plain = plain_text(fields.name, path) if texts.header and path.stat().st_size > CHUNK else None
+    plain = plain_text(fields.name, path, texts) if texts.header and path.stat().st_size > CHUNK else None
     if plain is not None:
         chosen = plain.select(fields.find(plain.columns))
         for part in chosen.iter_slices(BATCH):

@@ -32,6 +32,7 @@ from privspec.execute.fingerprint import COUNT, PLACES, Seeds, Sketch, Sketches
 from privspec.execute.ledger import LedgerState, Receipt, look
 from privspec.execute.receipts import UnusableError, real_path, transaction
 from privspec.execute.sketching import Found, found_in
+from privspec.execute.sources import AS_USUAL, TextFiles
 
 APPLICATION = 0x7073_7231
 """What stands in the header of a registry's file."""
@@ -389,7 +390,9 @@ def _log_chosen(n: int, k: int) -> float:
 
 
 @contextmanager
-def registration(inputs: Mapping[str, Any], party: str | None = None) -> Iterator[Registration]:
+def registration(
+    inputs: Mapping[str, Any], party: str | None = None, texts: TextFiles = AS_USUAL
+) -> Iterator[Registration]:
     """These data in the user's registry, which is made if there is none; what was recorded is kept on leaving.
 
     A party's data are known as those of that party, and not to another, who may well say the same.
@@ -398,7 +401,7 @@ def registration(inputs: Mapping[str, Any], party: str | None = None) -> Iterato
     with _opened() as (_, key):
         seeds = Seeds.of(key)
     # read while nobody is kept waiting
-    found = {name: found_in(name, source, seeds) for name, source in inputs.items()}
+    found = {name: found_in(name, source, seeds, texts) for name, source in inputs.items()}
     with _opened() as (database, key):
         yield Registration(database, {name: _input(one, key, party) for name, one in found.items()})
 

@@ -25,7 +25,7 @@ from privspec.execute.receipts import Participation, adds, entry_of
 from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
 from privspec.execute.release import LONGEST, MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
-from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
+from privspec.execute.sources import AS_USUAL, TextFiles, outputs_of, place_on_disk
 from privspec.kernel.measures import PURE
 from privspec.kernel.writing import plan_digest
 from privspec.model.targets import environment_of_computed, labels_of
@@ -72,8 +72,7 @@ def _run(
     participation: Path | None = None,
     mode: int = PRIVATE,
     force: bool = False,
-    header: bool = True,
-    quoted_newlines: bool = False,
+    texts: TextFiles = AS_USUAL,
     keeper: DataOwnerReport | None = None,
     constants: Mapping[str, Any] | None = None,
     consent: Callable[[DataOwnerReport], None] | None = None,
@@ -89,9 +88,8 @@ def _run(
         from its own data (the ledger is its own, too); keys, what masks it in a secure
         sum; participation, the file that counts in how many rounds each
         voter took part, where rounds share a budget; mode, the permissions of the release's files; force, whether a
-        release that was paid for may be replaced; header,
-        whether the first line of a text file is one; quoted_newlines, whether quoted cells of a .csv file may hold
-        line feeds; keeper, told how the data fit, for their keeper alone;
+        release that was paid for may be replaced; texts, how text files are written; keeper, told how the data fit,
+        for their keeper alone;
         constants, the public values that the plan leaves open; consent, given how the data fit before anything is
         spent, may end the run by an error of its own; other_people, why these are other people's data than those of
         other ledgers, as the keeper states on record.
@@ -113,7 +111,7 @@ def _run(
         roll = None if counted is None else counted.admit
         public = constants or {}
         keeper = keeper or DataOwnerReport()
-        texts = TextFiles(header, quoted_newlines, keeper.remark)
+        texts = replace(texts, told=keeper.remark)
         circumstances = family.RunContext(model, strict, progress, roll, texts, keeper, public, source)
         free = free_memory()  # before data are read: what is refused does not depend on them
         secret = mechanism.read(by_person(plan, inputs, circumstances), circumstances)
@@ -137,7 +135,7 @@ def _run(
         receipt = None
         if path is not None:
             # on disk in this order, before noise is drawn: who was counted, the debit, what the registry knows of it
-            with registration(inputs, party) as known:
+            with registration(inputs, party, texts) as known:
                 state = look(path)
                 known.check(path, state, others=other_people is not None)
                 close = known.near() if other_people is None else None

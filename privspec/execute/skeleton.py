@@ -18,7 +18,7 @@ from typing import Any
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass
 from privspec.core.spans import Source
-from privspec.execute.keeper import SEPARATORS, refuse_unreadable
+from privspec.execute.keeper import SEPARATORS, refuse_unreadable, written
 from privspec.execute.sources import is_text, rows_of_text, separator_of
 from privspec.kernel.measures import PURE
 from privspec.language.syntax import FILL_IN
@@ -36,7 +36,7 @@ class Kind(Enum):
 
     WHOLE = "whole numbers: the least and the largest that count, as in 0..120"
     NUMBER = "numbers: the least and the largest that count, as in [0, 10000]"
-    COMMA = "numbers with decimal commas, which are read as no numbers: write points in the file; then as in [0, 10000]"
+    COMMA = "numbers with decimal commas, which are read as numbers with --decimal ',': as in [0, 10000]"
     DAY = "days: the first and the last that count, as in 2025-01-01..2025-12-31"
     OTHER_DAY = (
         "days in a form that is not read: write them as 2025-12-31 in the file; then as in 2025-01-01..2025-12-31"
@@ -169,8 +169,8 @@ def _separator(path: Path) -> str:
 def _remarks(path: Path, separator: str, header: bool) -> Iterator[str]:
     if separator != separator_of(path):
         yield (
-            f"the file has {SEPARATORS[separator]} between its columns: save it with commas, or with tabs as .tsv, "
-            "before it is run"
+            f"the file has {SEPARATORS[separator]} between its columns: run it, and look at its data, with "
+            f"--separator {written(separator)}"
         )
     if not header:
         yield "columns are in the order of the file: name them as you like, and run with --no-header"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import PrivspecError
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 from privspec.execute import ballots, sources
 from privspec.execute.data import SUFFIXES, located
 from privspec.execute.engines import records_of
@@ -42,13 +42,13 @@ class Found:
     places: tuple[bytes, ...] = ()
 
 
-def found_in(name: str, source: Any, seeds: Seeds) -> Found:
+def found_in(name: str, source: Any, seeds: Seeds, texts: sources.TextFiles = sources.AS_USUAL) -> Found:
     """What the data of an input are known by; they can be read as something."""
     places = [b"database" + os.fsencode(real_path(place)) for place in _databases(source)]
     if in_spark(source):
         places += [b"spark" + os.fsencode(file) for file in source.inputFiles()]
     try:
-        tables = tuple(_tables(name, source, seeds))
+        tables = tuple(_tables(name, source, seeds, texts))
     except _UNREADABLE:
         whole = source.read_bytes() if isinstance(source, Path) else repr(source).encode("utf-8", "replace")
         own = Sketches(seeds)
@@ -62,7 +62,7 @@ def _databases(source: Any) -> Iterator[Path]:
         yield place
 
 
-def _tables(name: str, source: Any, seeds: Seeds) -> Iterator[Sketches]:
+def _tables(name: str, source: Any, seeds: Seeds, texts: sources.TextFiles) -> Iterator[Sketches]:
     found = located(name, source, (*SUFFIXES, *ballots.PREFLIB))
     kind = found.name.lower() if isinstance(found, Path) else ""
     if kind.endswith(ballots.PREFLIB):
@@ -71,7 +71,10 @@ def _tables(name: str, source: Any, seeds: Seeds) -> Iterator[Sketches]:
         words = [" ".join(names.get(word, word) for word in order.split()) for order in frame[ballots.BALLOT]]
         yield _of_rows(seeds, {ballots.BALLOT: words, COUNT: frame[COUNT].to_list()})
     elif isinstance(found, Path) and sources.is_text(found):
-        yield from _of_text(name, found, seeds)
+        said = sources.TextFiles(separator=texts.separator, decimal=texts.decimal)
+        # whoever says something else of a file than before does not make it another one
+        for layout in dict.fromkeys((said, sources.AS_USUAL)):
+            yield from _of_text(name, found, seeds, layout)
     elif kind.endswith(".json"):
         yield _of_object(name, sources.load_json(name, found), seeds)
     elif kind.endswith(".npy"):
@@ -89,22 +92,26 @@ def _tables(name: str, source: Any, seeds: Seeds) -> Iterator[Sketches]:
         yield _of_object(name, found, seeds)
 
 
-def _of_text(name: str, path: Path, seeds: Seeds) -> Iterator[Sketches]:
+def _of_text(name: str, path: Path, seeds: Seeds, texts: sources.TextFiles) -> Iterator[Sketches]:
     """With its quoted cells over several lines if there are any, and with every line a row."""
     heard = list[str]()
     if path.stat().st_size > AT_ONCE and sources.lines_without_quotes(name, path) is not None:
-        frame = sources.load_frame(name, path)
-        yield from _headed(name, path, seeds, (part.get_columns() for part in sources.frames_of(name, frame, BATCH)))
+        frame = sources.load_frame(name, path, texts)
+        yield from _headed(
+            name, path, texts, seeds, (part.get_columns() for part in sources.frames_of(name, frame, BATCH))
+        )
     else:
-        joined = sources.TextFiles(quoted_newlines=True, told=lambda _, remark: heard.append(remark))
-        yield from _headed(name, path, seeds, _of_lines(name, path, joined))
+        joined = replace(texts, quoted_newlines=True, told=lambda _, remark: heard.append(remark))
+        yield from _headed(name, path, texts, seeds, _of_lines(name, path, joined))
         if heard:
-            yield from _headed(name, path, seeds, _of_lines(name, path, sources.AS_USUAL))
+            yield from _headed(name, path, texts, seeds, _of_lines(name, path, texts))
 
 
-def _headed(name: str, path: Path, seeds: Seeds, parts: Iterator[Sequence[Any]]) -> Iterator[Sketches]:
+def _headed(
+    name: str, path: Path, texts: sources.TextFiles, seeds: Seeds, parts: Iterator[Sequence[Any]]
+) -> Iterator[Sketches]:
     """Below its first line, and with it."""
-    first = [cell.strip() for cell in next(sources.rows_of_text(name, path), [])]
+    first = [cell.strip() for cell in next(sources.rows_of_text(name, path, texts), [])]
     titles = [COUNT if title == COUNT else str(place) for place, title in enumerate(first)]
     body, head = Sketches(seeds), Sketches(seeds)
     for columns in parts:

@@ -6,6 +6,7 @@ blank one too, so no cell, whatever it holds, takes other rows with it. A cell t
 first single quote that a separator or the end of the line follows; two quotes in it stand for one; where no such quote
 comes, it is a sign like any other. Bytes that are no text become the sign for that, U+FFFD.
 
+What separates cells, and whether numbers have decimal commas, is what the keeper says (`--separator`, `--decimal`).
 Only where the keeper says that quoted cells of a .csv file hold line feeds (`--quoted-newlines`) may a quote be closed
 on a later line; but not where the row would have another number of cells than the first line, or where none closes it.
 A file in which no cell holds a line feed reads the same either way.
@@ -34,7 +35,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import DataError
+from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute.cells import LOST, ids
 from privspec.execute.keeper import refuse, refuse_unreadable
@@ -66,15 +67,38 @@ class TextFiles:
 
     header: whether the first line names the columns, which else are those of the spec, in its order; quoted_newlines:
     whether a quoted cell of a .csv file may hold line feeds; told: hears, with an input's name, what of a file is not
-    read as it may have been meant, for the keeper alone.
+    read as it may have been meant, for the keeper alone; separator: what stands between cells, by default what the
+    suffix says; decimal: the sign before the decimals of a number, beside a point, in all lines but those of names.
     """
 
     header: bool = True
     quoted_newlines: bool = False
     told: Callable[[str, str], None] = unheard
+    separator: str | None = None
+    decimal: str = "."
+
+    def between(self, path: Path) -> str:
+        """What stands between the cells of a line of a file."""
+        return self.separator or separator_of(path)
 
 
 AS_USUAL = TextFiles()
+
+
+def text_files(header: bool, quoted_newlines: bool, separator: str | None, decimal: str) -> TextFiles:
+    """As a keeper says.
+
+    Raises: UsageError PS0721 for signs that stand for something else.
+    """
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n\x1f' or separator.isalnum()):
+        raise UsageError.of("PS0721", "a separator is one sign, and no letter, digit or quote", help="--separator ';'")
+    if decimal not in (".", ",") or decimal == separator:
+        raise UsageError.of(
+            "PS0721",
+            "decimals follow a point or a comma, which separates no cells",
+            help="--separator ';' --decimal ','",
+        )
+    return TextFiles(header, quoted_newlines, unheard, separator, decimal)
 
 
 @contextmanager
@@ -99,13 +123,19 @@ def rows_of_text(
     Args: separator, where it is not what the suffix says.
     Raises: DataError PS0803.
     """
-    separator = separator or separator_of(path)
+    separator = separator or texts.between(path)
     with opened(name, path) as file:
-        lines = _Lines(file, separator, joined=texts.quoted_newlines and separator == ",")
+        lines = _Lines(file, separator, joined=texts.quoted_newlines and separator != "\t")
+        names = texts.header
         while (cells := lines.next()) is not None:
-            yield cells
+            yield cells if names or texts.decimal == "." else [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]
+            names = False
         for remark in lines.remarks():
             texts.told(name, remark)
+
+
+_COMMA = r"^([ \t]*[+-]?[0-9]*),([0-9]*(?:[eE][+-]?[0-9]+)?[ \t]*)"
+_DECIMAL_COMMA = re.compile(_COMMA + r"\Z")
 
 
 def lines_without_quotes(name: str, path: Path) -> int | None:
@@ -150,7 +180,7 @@ class _Lines:
         if self._used:
             yield f"{self._used:,} of {self._read_so_far:,} lines are no rows: they go on with a cell of the line above"
         if self._open:
-            hint = "; where cells hold line breaks, say --quoted-newlines" if self._separator == "," else ""
+            hint = "; where cells hold line breaks, say --quoted-newlines" if self._separator != "\t" else ""
             yield f"{self._open:,} of {self._read_so_far:,} lines do not close a quote: each line is a row{hint}"
 
     def _row(self, line: str) -> list[str]:
@@ -445,17 +475,17 @@ def _of_pandas(column: Any) -> NDArray[Any]:
 
 def _text(name: str, path: Path, texts: TextFiles, columns: Sequence[str]) -> pl.LazyFrame:
     """Cells as `rows_of_text` cuts them; polars reads the file itself where no quote is in it."""
-    separator = separator_of(path)
+    separator = texts.between(path)
     source: Path | bytes = path
     if not texts.header or lines_without_quotes(name, path) is None:
         rows = rows_of_text(name, path, texts)
         cut = rows if texts.header else chain([list(columns)], of_width(name, rows, len(columns), texts))
         content = "".join(BETWEEN.join(_held(cell) for cell in row) + "\n" for row in cut)
         separator, source = BETWEEN, content.encode()
-    return _plain_text(source, separator)
+    return _plain_text(source, separator, texts.decimal)
 
 
-def _plain_text(source: Path | bytes, separator: str) -> pl.LazyFrame:
+def _plain_text(source: Path | bytes, separator: str, decimal: str) -> pl.LazyFrame:
     """Text without quotes; columns are found without the spaces around their names."""
     import polars as pl
 
@@ -473,14 +503,15 @@ def _plain_text(source: Path | bytes, separator: str) -> pl.LazyFrame:
     for found in names:
         if found.strip() not in (*names, *plain.values()):
             plain[found] = found.strip()
-    return frame.rename(plain)
+    frame = frame.rename(plain)
+    return frame if decimal == "." else frame.with_columns(pl.all().str.replace(f"{_COMMA}$", "${1}.${2}"))
 
 
 PLAIN = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """Cells that are numbers in one way only."""
 
 
-def plain_text(name: str, path: Path) -> pl.DataFrame | None:
+def plain_text(name: str, path: Path, texts: TextFiles) -> pl.DataFrame | None:
     """The cells of a text file, all of them texts, where no quote is in it and each line below the first is one row.
 
     None where `rows_of_text` may cut it otherwise.
@@ -493,10 +524,10 @@ def plain_text(name: str, path: Path) -> pl.DataFrame | None:
     if lines is None:
         return None
     try:
-        frame = collect(name, _plain_text(path, separator_of(path)))
+        frame = collect(name, _plain_text(path, texts.between(path), texts.decimal))
     except (pl.exceptions.PolarsError, DataError):
         return None
-    first = [cell.strip() for cell in next(rows_of_text(name, path), [])]
+    first = [cell.strip() for cell in next(rows_of_text(name, path, texts), [])]
     return frame if frame.height + 1 == lines and frame.columns == first else None
 
 

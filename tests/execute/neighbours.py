@@ -34,7 +34,7 @@ from privspec.execute.drawing import Numbers, Words
 from privspec.execute.family import RunContext
 from privspec.execute.persons import gathered
 from privspec.execute.reading import Declared, Fields, batches, read_entries
-from privspec.execute.sources import Folder, TextFiles
+from privspec.execute.sources import Folder, TextFiles, text_files
 from privspec.families.number.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
 from privspec.kernel.core.problem import ContributionBound, Data
@@ -292,8 +292,9 @@ def by_person(*, drops: bool, looked_up: bool = False) -> Read:
 
 def keys(source: Any, texts: TextFiles, size: int) -> Any:
     columns = (KeyColumn("said", True, (), None, None, None), KeyColumn("sex", True, ("F", "M"), None, None, None))
-    block: Any = SimpleNamespace(source="x", columns=columns)
-    return read_counts(block, SimpleNamespace(kept=None, derived=FOLLOW), {"x": source}, said(texts))  # type: ignore[arg-type]
+    block: Any = SimpleNamespace(source="x", columns=columns, added=(), steps=1)
+    found = read_counts(block, SimpleNamespace(kept=None, derived=FOLLOW), {"x": source}, said(texts))  # type: ignore[arg-type]
+    return {key: records for key, (records,) in found.items()}
 
 
 def reports(atom: Numbers | Words) -> Read:
@@ -461,6 +462,8 @@ class Text(Format):
     joined: bool = False
     header: bool = True
     claimed: bool = False
+    commas: bool = False
+    """Whether numbers have decimal commas, with semicolons between cells."""
 
     def fits(self, case: Case) -> bool:
         return self.header or bool(case.bare)
@@ -469,13 +472,15 @@ class Text(Format):
         if self.joined or how.case.public or how.draws.random() < 0.5 or how.case.name == "people":
             found = how.other(record)
             return found if self.joined else {n: v.replace("\n", " ") for n, v in found.items()}
-        raw = any_text(how.draws).encode() + how.draws.choice((b"", b"\xff", b",", b'"', b"\xc3,"))
+        raw = any_text(how.draws).encode() + how.draws.choice((b"", b"\xff", b",", b'"', b"\xc3,", b";1,5"))
         return raw.replace(b"\n", b"")
 
     def line(self, cells: Sequence[str], quoted: bool, end: str) -> bytes:
         file = io.StringIO()
         quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-        sign = "\t" if self.suffix == ".tsv" else ","
+        sign = "\t" if self.suffix == ".tsv" else ";" if self.commas else ","
+        if self.commas:
+            cells = [cell.replace(".", ",") if cell.count(".") == 1 else cell for cell in cells]
         csv.writer(file, quoting=quoting, delimiter=sign, lineterminator=end).writerow(cells)
         return file.getvalue().encode()
 
@@ -489,7 +494,8 @@ class Text(Format):
         content = b"".join(lines)
         path = how.folder / f"data{self.suffix}"
         path.write_bytes(gzip.compress(content) if self.suffix.endswith(".gz") else content)
-        return path, TextFiles(self.header, self.joined or self.claimed)
+        said = (";", ",") if self.commas else (None, ".")
+        return path, text_files(self.header, self.joined or self.claimed, *said)
 
 
 @dataclass(frozen=True)
@@ -778,6 +784,7 @@ FORMATS: tuple[Format, ...] = (
     Text("csv", ".csv"),
     Text("csv without header", ".csv", header=False),
     Text("csv, quoted newlines", ".csv", joined=True),
+    Text("csv with semicolons", ".csv", commas=True),
     Text("tsv", ".tsv"),
     Text("tsv, whatever is said", ".tsv", claimed=True),
     Text("csv.gz", ".csv.gz"),

@@ -7,6 +7,7 @@ import gzip
 import json
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privspec.core.diagnostics import DataError, PrivspecError
+from privspec.core.diagnostics import DataError, PrivspecError, UsageError
 from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells, located, read_inputs
 from privspec.execute.family import RunContext
+from privspec.execute.fingerprint import Seeds
 from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import _run as run
-from privspec.execute.sources import Folder, TextFiles, load_frame, rows_of_text
+from privspec.execute.sketching import found_in
+from privspec.execute.sources import AS_USUAL, Folder, TextFiles, load_frame, rows_of_text, text_files
 from privspec.families.gaussian.execution import read_executed
 from privspec.model.graph import Model
 from privspec.noise.samplers import SimulationRandomness
@@ -570,3 +573,60 @@ def test_the_base_vector_changes_in_one_coordinate_with_one_entry(make_plan: Mak
         changed = read_inputs(executed.inputs, {"x": [0.1, 0.2, bad, 0.4]}).fractions()
         assert [a == b for a, b in zip(plain, changed, strict=True)] == [True, True, False, True]
         assert 0 <= changed[2] <= 1
+
+
+# --- semicolons and decimal commas ----------------------------------------------------------------
+
+COMMAS = text_files(True, False, ";", ",")
+ODD = ["3.5", "-0.25", "+7", "1e-3", "2.5e1", " 4.5 ", "1.234.5", "", "nan", "x", "0.", ".5", "1/2"]
+
+
+@pytest.mark.parametrize("quotes", [False, True])
+@pytest.mark.parametrize("header", [True, False])
+def test_semicolons_and_decimal_commas_read_as_commas_and_points(tmp_path: Path, quotes: bool, header: bool) -> None:
+    """In every way that a text file is read: cell by cell, as columns, where the first line is a record."""
+    rows = [[cell, f"w{place % 3}", str(place)] for place, cell in enumerate(ODD * 2000)]
+    lines = [["pay,5", "word", "place"], *rows] if header else rows
+    mark = '"' if quotes else ""
+    plain = write(tmp_path / "plain.csv", "".join(f"{mark}{a}{mark},{b},{c}\n" for a, b, c in [*lines[1:]]))
+    other = "".join(f"{mark}{a.replace('.', ',')}{mark};{b};{c}\n" for a, b, c in lines[1:])
+    texts = replace(COMMAS, header=header)
+    path = write(tmp_path / "commas.csv", other)
+    if header:
+        plain = write(tmp_path / "plain.csv", "pay,word,place\n" + plain.read_text())
+        path = write(tmp_path / "commas.csv", "pay;word;place\n" + other)
+    usual = TextFiles(header)
+    names = ["pay", "word", "place"]
+    one, two = (load_frame("x", *pair, names).collect() for pair in ((plain, usual), (path, texts)))
+    assert two["pay"].to_list() == [cell and cell.replace("1.234.5", "1,234,5") for cell in one["pay"]]
+    assert one.drop("pay").equals(two.drop("pay"))
+    cut = [*rows_of_text("x", path, texts)][header:]
+    assert [[cell.strip() for cell in row] for row in cut] == [
+        [(cell or "").strip() for cell in row] for row in two.rows()
+    ]
+    alone = [
+        write(tmp_path / f"{k}.csv", "".join(f"{cell}\n" for cell in cells))
+        for k, cells in enumerate((["x", *map(str, range(20_000))], ["x", *(f"{place},0" for place in range(20_000))]))
+    ]
+    declared = Declared("x", (20_000,))
+    found = [read_entries(declared, *pair) for pair in zip(alone, (AS_USUAL, COMMAS), strict=True)]
+    assert (found[0] == found[1]).all()
+
+
+def test_a_file_with_semicolons_is_known_as_the_one_with_commas(tmp_path: Path) -> None:
+    rows = [(f"{place * 37 % 1001}.{place % 7 + 1}", f"w{place % 11}") for place in range(500)]
+    plain = write(tmp_path / "plain.csv", "pay,word\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    other = write(tmp_path / "other.csv", "pay;word\n" + "".join(f"{a.replace('.', ',')};{b}\n" for a, b in rows))
+    seeds = Seeds.of(b"any")
+    (body, *_), (same, _, as_usual, _) = found_in("x", plain, seeds).tables, found_in("x", other, seeds, COMMAS).tables
+    assert [one.digest() for one in body.columns.values()] == [one.digest() for one in same.columns.values()]
+    (before, _) = found_in("x", other, seeds).tables
+    assert [one.digest() for one in before.columns.values()] == [one.digest() for one in as_usual.columns.values()]
+
+
+@pytest.mark.parametrize(
+    "said", [("ab", "."), ("7", "."), ('"', "."), ("\n", "."), (";", ";"), (",", ","), (None, "x")]
+)
+def test_signs_that_separate_nothing_are_refused(said: tuple[str | None, str]) -> None:
+    with pytest.raises(UsageError, match="PS0721"):
+        text_files(True, False, *said)

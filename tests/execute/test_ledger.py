@@ -627,8 +627,12 @@ def test_a_ledger_lists_its_releases_what_each_cost_and_what_is_left(tmp_path: P
     assert re.fullmatch(rf"{time}the limit was changed to mu=0.69", changed)
     assert left == "  one more release may cost up to mu=0.07063206"
     ledger.create(path, ["mu=0.69 wrt x, replacing one entry"], change=True)
-    ledger.create(path, ["mu=0.5"], change=True)
-    assert "mu=0.5" not in ledger.show(path).describe(), "a limit for the unit itself holds"
+    before = ledger.show(path)
+    with pytest.raises(UsageError, match="PS1018") as caught:  # a limit for the unit itself holds
+        ledger.create(path, ["mu=0.5"], change=True)
+    assert ledger.show(path) == before
+    assert caught.value.diagnostics[0].help is not None
+    assert "--limit 'mu=0.5 wrt x, replacing one entry'" in caught.value.diagnostics[0].help
     ledger.create(path, ["mu=0.1 wrt x, replacing one entry"], change=True)
     assert ledger.show(path).describe().splitlines()[-2] == "  nothing is left"
 
