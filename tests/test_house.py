@@ -25,7 +25,7 @@ TOKENS = {
     "functions": 16_814,
     "kernel": 157_783,
     "language": 29_141,
-    "model": 129_047,
+    "model": 129_153,
     "noise": 9_704,
     "problem": 85_697,
     "solvers": 82_681,

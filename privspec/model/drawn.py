@@ -64,7 +64,7 @@ def drawn_model(
         apart = len({float(value) for value in values}) == len(choices[name].values) if values else False
         if not apart or not 2 <= len(values) <= MOST:
             raise Failure("PS0216", first.span, f"{name} is one of 2 to {MOST} numbers", help=HINT)
-        if not isinstance(drawn.sought, syntax.Call) or drawn.sought.function not in SHARES + COUNTS:
+        if not _of_column(drawn.sought):
             text = f"{name} is drawn near a {listing([*SHARES, *COUNTS], 'or')} of a column"
             raise Failure("PS0216", drawn.sought.span, text, help=HINT)
         epsilon = evaluate(drawn.epsilon, known_of(plain, source, parameters, base))
@@ -73,7 +73,20 @@ def drawn_model(
     except Failure as failure:
         raise failure.of_spec(source) from failure
     models = tuple(_said_of(name, value, make, bound(spec, first, values, value)) for value in values)
+    for lines in zip(*(model.requirements for model in models), strict=True):
+        if len({line.neighbours.describe() for line in lines}) > 1:
+            text = f"solve draws no {name} on which it depends what one person may change"
+            hint = f"count by person, as in person.few = min(person.visits, {name}) with person = persons(visits)"
+            raise SpecError.at(source, lines[0].span, "PS0501", text, help=hint)
     return replace(models[-1], drawn=Drawn(name, values, epsilon, models, spec.loss, first.target.span))
+
+
+def _of_column(sought: syntax.Expr) -> bool:
+    """Whether it is about the values of a column, by their rank or by how many records have each."""
+    match sought:
+        case syntax.Call(function=name, arguments=(syntax.Attribute() | syntax.Call(), *_)):
+            return name in SHARES + COUNTS
+    return False
 
 
 def _said_of(name: str, value: Fraction, make: Callable[[syntax.Spec], Model], spec: syntax.Spec) -> Model:

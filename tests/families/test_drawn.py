@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +22,7 @@ from privspec.language.parser import parse
 from privspec.language.spelling import spell
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan, verify
+from privspec.problem.elaborate import elaborate
 from privspec.problem.systems import parts_of
 from tests.plans import Document, components, solved_text
 
@@ -101,7 +103,7 @@ background:
   person.visits = min(count(visits), 20)
   person.few = min(person.visits, k)
 loss: E[ (number - sum(person.few))^2 ]
-privacy: number is (1, 1e-6)-DP wrt visits, adding or removing one person
+privacy: number is 1-DP wrt visits, adding or removing one person
 """
 
 
@@ -127,6 +129,30 @@ def test_values_that_no_double_is_have_their_case() -> None:
 @pytest.mark.parametrize("text", [SPENT, BINS])
 def test_limits_of_persons_and_bins_may_be_drawn(text: str) -> None:
     assert verify(json.dumps(solved_text(text))).ok
+
+
+@pytest.mark.parametrize("text", [PAY, SPENT, VISITS, BINS])
+def test_draw_and_cases_are_the_specs_that_one_would_write_by_hand(text: str) -> None:
+    """Word for word: the choice left out and its value in its place; and the draw by a spec of its own."""
+    model = Problem(text).check()
+    first, *cases = parts_of(model)
+    assert model.drawn is not None
+    (line,) = (one for one in text.splitlines() if one.startswith("  choose"))
+    for value, case in zip(model.drawn.values, cases, strict=True):
+        written = re.sub(rf"\b{model.drawn.name}\b", str(value), text.replace(line, "  # left out"))
+        alone, own = elaborate(Problem(written).check()), elaborate(case.model)
+        assert alone.blocks == own.blocks
+        assert [one.units for one in alone.obligations] == [one.units for one in own.obligations]
+        assert [one.name for one in alone.data] == [one.name for one in own.data]
+    sought = spell(next(one.drawn.sought for one in parse(Source("x", text)).variables if one.drawn))
+    name, values = model.drawn.name, list(map(str, model.drawn.values))
+    widest = text.replace(line, f"  output {name} in {{{', '.join(values)}}}").replace(
+        f"[0, {name}]", f"[0, {values[-1]}]"
+    )
+    left_out = rf"(?m)^  output (?!{name}\b).*|^  person\.(kept|few).*|^background: people\.bin.*"
+    widest = re.sub(r"loss: .*", f"loss: worst[ bound_error({name}, {sought}) ]", re.sub(left_out, "", widest))
+    widest = re.sub(r"privacy: \w+ ", f"privacy: {name} ", widest)
+    assert elaborate(Problem(widest).check()).blocks == elaborate(first.model).blocks
 
 
 @pytest.mark.parametrize(("largest", "wanted"), [(9.0, 10), (90.0, 100), (5000.0, 1000)])
@@ -201,6 +227,7 @@ def test_check_says_that_a_value_is_drawn() -> None:
         ("choose hi", "output hi", "PS0216", "no value that is chosen"),
         ("spends 0.2", "spends 0", "PS0216", "an epsilon above 0"),
         ("quantile(people.pay, 0.9)", "sum(people.pay)", "PS0216", "near a quantile"),
+        ("quantile(people.pay, 0.9)", "quantile(people, 0.9)", "PS0216", "near a quantile"),
         ("spends 0.2", "spends 1", "PS0501", "leaves nothing of this line"),
         ("1-DP", "(2, 1)-RDP", "PS0501", "shared by outputs of several kinds"),
         ("  output", "  choose q in {1, 2}\n  output", "PS0501", "other values are open"),
@@ -213,6 +240,17 @@ def test_what_cannot_be_drawn_is_refused(old: str, new: str, code: str, words: s
         Problem(PAY.replace(old, new)).solve()
     (found,) = (one for one in caught.value.diagnostics if one.is_error)
     assert (found.code, words in found.message) == (code, True), found.message
+
+
+def test_what_one_person_may_change_does_not_depend_on_a_draw() -> None:
+    text = VISITS.replace("  person.few = min(person.visits, k)\n", "").replace("sum(person.few)", "sum(person.visits)")
+    own = (
+        "choose k in {1, 2} from quantile(visits.n, 0.5), spends 0.2\n  input visits in table(person in id, n in 0..9)"
+    )
+    text = re.sub(r"choose[^\n]*\n[^\n]*", own, text).replace("sum(person.visits)", "sum(visits.n)")
+    text = re.sub(r"background:[^:]*loss", "loss", text).replace("one person", "one person with at most k records")
+    with pytest.raises(PrivspecError, match="no k on which it depends what one person may change"):
+        Problem(text).solve()
 
 
 def test_nobody_sets_what_is_drawn() -> None:
