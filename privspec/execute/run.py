@@ -295,6 +295,8 @@ def with_computed(release: Release, model: Model, mechanism: family.Mechanism) -
     """A release with the outputs that are computed from what it gives: for those who are given all of their sources."""
     if not model.computed:
         return release
+    if model.drawn is not None:
+        model = model.drawn.at(float(release.values[model.drawn.name].item()))
     from privspec.execute.predicted import deviations
 
     values, labels, bare, observers = dict(release.values), dict(release.labels), [], dict(release.observers)

@@ -143,6 +143,10 @@ class Drawn:
     loss: syntax.Expr | None
     span: Span
 
+    def at(self, value: float) -> Any:
+        """The spec at a value that was drawn."""
+        return next(model for own, model in zip(self.values, self.models, strict=True) if float(own) == value)
+
 
 def value_text(value: Choice) -> str:
     """As a spec writes it."""

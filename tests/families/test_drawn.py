@@ -120,6 +120,43 @@ def test_so_many_visits_of_a_person_count_as_are_drawn() -> None:
         assert abs(float(values["number"].reshape(-1)[0]) - true[5]) < 80
 
 
+NUMBER = """variables:
+  choose n in {1, 2, 9} from median(people.rank), spends 0.3
+  input people in table(age in 0..99, rank in 1..9)
+  output counts
+  output each = 10 * n * counts
+background: people.bin = cut(people.age, [0, 10 * n])
+loss: E[ ||counts - histogram(people, by = {bin})||^2 ]
+privacy: counts is 1-DP wrt people, adding or removing one record
+"""
+BINNED = """variables:
+  choose n in {2, 4, 10} from median(people.rank), spends 0.3
+  input people in table(age in 0..99, rank in 1..9)
+  output counts
+background: people.bin = cut(people.age, [100 * i / n for i in 0..n - 1])
+loss: E[ ||counts - histogram(people, by = {bin})||^2 ]
+privacy: counts is 1-DP wrt people, adding or removing one record
+"""
+
+
+@pytest.mark.parametrize(("rank", "n"), [(1, 1), (2, 2), (8, 9)])
+def test_labels_and_what_is_computed_are_those_of_what_was_drawn(rank: int, n: int) -> None:
+    data = {"people": {"age": [i % 100 for i in range(300)], "rank": [rank] * 300}}
+    release = Plan.of(solved_text(NUMBER)).run(data, randomness=SimulationRandomness(2))
+    assert int(release.values["n"].reshape(-1)[0]) == n
+    assert release.labels["counts"]["bin"].tolist() == [f"0 to {10 * n - 1}", f"{10 * n} to 99"]
+    assert release.values["each"].tolist() == (10 * n * release.values["counts"]).tolist()
+
+
+@pytest.mark.parametrize(("rank", "n"), [(1, 2), (4, 4), (9, 10)])
+def test_there_are_as_many_bins_as_were_drawn(rank: int, n: int) -> None:
+    data = {"people": {"age": [i % 100 for i in range(300)], "rank": [rank] * 300}}
+    release = Plan.of(solved_text(BINNED)).run(data, randomness=SimulationRandomness(2))
+    assert release.values["counts"].shape == (n,) == (len(release.labels["counts"]["bin"].tolist()),)
+    assert abs(release.values["counts"] - 300 / n).max() < 30
+    assert len(release.to_json()["outputs"]["counts"]["standard_deviation"]) == n
+
+
 def test_values_that_no_double_is_have_their_case() -> None:
     text = PAY.replace("{10, 100, 1000}", "{0.1, 0.3, 0.7}")
     release = Plan.of(solved_text(text)).run(pays(500, 0.25), randomness=SimulationRandomness(1))

@@ -15,6 +15,7 @@ from privspec.core.records import dataclass, replace
 from privspec.execute import family
 from privspec.execute.keeper import DataOwnerReport
 from privspec.kernel.systems import DRAWN
+from privspec.model.targets import labels_of
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import part_names, parts_of
 from privspec.registry import family_of_plan
@@ -108,6 +109,7 @@ class SystemMechanism(family.FamilyMechanism):
             ),
             self.runs,
             tuple(part.outputs for part in self.parts),
+            models,
         )
 
     @property
@@ -300,10 +302,11 @@ def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Secrets(_OfParts):
-    """How often each part is drawn and on what condition, and what each gives."""
+    """How often each part is drawn and on what condition, what each gives, and its spec where that is known."""
 
     runs: tuple[Runs, ...]
     names: tuple[tuple[str, ...], ...]
+    models: tuple[Model | None, ...]
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         """Parts without a condition first; a part whose condition is not met is not drawn, and has no entry."""
@@ -321,12 +324,18 @@ class _Secrets(_OfParts):
             columns |= drawn[0].columns if times == 1 else {}
             released += drawn if times == 1 else []
             if sign == DRAWN:
-                alone = self.parts[i].deviations()
-                released.append(family.Drawn({}, deviations={**alone, **drawn[0].deviations}))
+                released.append(self._of_case(i, drawn[0]))
         every = list(dict.fromkeys(name for names in self.names for name in names))
         kept, skipped = [name for name in every if name in found], [name for name in every if name not in found]
         outputs = {name: found[name] for name in kept}
         return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
+
+    def _of_case(self, number: int, drawn: family.Drawn) -> family.Drawn:
+        """What stands beside the values of the case that is carried out: it differs from case to case."""
+        model, labels = self.models[number], dict(drawn.labels)
+        for name in self.names[number] if model is not None else ():
+            labels.setdefault(name, labels_of(model, name, model.nodes[name].type.shape))
+        return family.Drawn({}, labels=labels, deviations={**self.parts[number].deviations(), **drawn.deviations})
 
     def longest(self) -> Mapping[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {}
