@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_426,
     "execute": 87_031,
     "explain": 82_290,
-    "families": 231_035,
+    "families": 231_061,
     "functions": 16_814,
     "kernel": 157_783,
     "language": 29_141,

@@ -332,9 +332,11 @@ class _Secrets(_OfParts):
 
     def _of_case(self, number: int, drawn: family.Drawn) -> family.Drawn:
         """What stands beside the values of the case that is carried out: it differs from case to case."""
-        model, labels = self.models[number], dict(drawn.labels)
-        for name in self.names[number] if model is not None else ():
-            labels.setdefault(name, labels_of(model, name, model.nodes[name].type.shape))
+        model = self.models[number]
+        labels: dict[str, Mapping[str, Any]] = dict(drawn.labels)
+        if model is not None:
+            shapes = {name: model.nodes[name].type.shape for name in self.names[number]}
+            labels = {name: labels_of(model, name, shape) for name, shape in shapes.items()} | labels
         return family.Drawn({}, labels=labels, deviations={**self.parts[number].deviations(), **drawn.deviations})
 
     def longest(self) -> Mapping[str, NDArray[Any]]:
