@@ -37,6 +37,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privspec.core.records import dataclass
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -116,14 +118,56 @@ def id_text(cell: Any) -> str | None:
     return text or None
 
 
-def day_text(cell: Any) -> str | None:
-    """The day of a cell that holds one, or a moment, in UTC where it has a zone; None of any other."""
-    text = id_text(cell)
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except ValueError:
-        return text
-    return (moment if moment.tzinfo is None else moment.astimezone(UTC)).date().isoformat()
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How finely a column tells moments apart: by the day, or the hour, they lie in, in UTC where they have a zone.
+
+    As texts they are 2025-01-31, and 2025-01-31T07:00.
+    """
+
+    hours: bool
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Clock | None:
+        """That of a column's values; None where they are no moments."""
+        hours = bool(values) and "T" in values[0]
+        pattern = re.compile(cls(hours).pattern)
+        return cls(hours) if values and all(map(pattern.match, values)) else None
+
+    @property
+    def pattern(self) -> str:
+        """Texts that are their own, as far as their signs say."""
+        return "^[0-9]{4}-[0-9]{2}-[0-9]{2}" + ("T[0-9]{2}:00$" if self.hours else "$")
+
+    def text(self, cell: Any) -> str | None:
+        """Of a cell that holds a day, or a moment; of any other its own text."""
+        text = id_text(cell)
+        try:
+            moment = datetime.fromisoformat(text or "")
+        except ValueError:
+            return text
+        moment = moment if moment.tzinfo is None else moment.astimezone(UTC)
+        return f"{moment.date()}T{moment.hour:02}:00" if self.hours else str(moment.date())
+
+    def frame(self, moment: pl.Expr) -> pl.Expr:
+        """Of a column of polars, in UTC: days, or the texts of hours."""
+        import polars as pl
+
+        day = moment.dt.date()
+        if not self.hours:
+            return day
+        hour = moment.cast(pl.Datetime("us"), strict=False).dt.hour().cast(pl.String).str.zfill(2)
+        return pl.concat_str([day.cast(pl.String), pl.lit("T"), hour, pl.lit(":00")])
+
+    def sql(self, moment: str) -> str:
+        """The text in a database, of a moment without a zone."""
+        day = f"CAST(CAST({moment} AS DATE) AS VARCHAR)"
+        hour = f"lpad(CAST(extract(hour FROM CAST({moment} AS TIMESTAMP)) AS VARCHAR), 2, '0')"
+        return f"({day} || 'T' || {hour} || ':00')" if self.hours else day
+
+    def cell(self, moment: str) -> str:
+        """What polars reads of a database: days, or the texts of hours."""
+        return self.sql(moment) if self.hours else f"CAST({moment} AS DATE)"
 
 
 def clean_text(text: str) -> str:

@@ -179,8 +179,9 @@ def _by_person(table: str, whose: str, columns: Sequence[Gathered], frame: pl.La
     again = [source.name for part in parts for source in part.columns if source.name == whose]
     computed = [part for part in parts if part.formula is not None]
     listed = [part for part in parts if part.formula is None]
-    days = {one.name for one in (Attribute.source(part.columns[0]) for part in listed) if one.days}
-    plain = sources.readable(table, frame.with_columns(pl.col(whose).alias(PERSON)), [*cells, *again], [PERSON], days)
+    of_parts = (Attribute.source(part.columns[0]) for part in listed)
+    clocks = {one.name: one.clock for one in of_parts if one.clock is not None}
+    plain = sources.readable(table, frame.with_columns(pl.col(whose).alias(PERSON)), [*cells, *again], [PERSON], clocks)
     schema, read = plain.collect_schema(), list[pl.Expr]()
     for name in dict.fromkeys(s.name for part in computed for s in part.columns):
         if schema[name] == pl.String:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 ID, WHOSE = '"privspec: id"', '"privspec: whose"'
 """Columns that no table has."""
-DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-"""A day as it is written in full: its text is the day."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,13 +57,14 @@ class Asked:
             near = warehouse.clipped(x, column.ends)
             at = f"CAST(floor({near} + 0.5e0) AS BIGINT) - {column.lower} + 1"
             return f"CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE ([{listed}])[{at}] END", None
-        if attribute.days and kind in warehouse.MOMENTS:
-            cell, odd = f"CAST(CAST({warehouse.MOMENTS[kind].format(quoted)} AS DATE) AS VARCHAR)", None
+        clock = attribute.clock
+        if clock is not None and kind in warehouse.MOMENTS:
+            cell, odd = clock.sql(warehouse.MOMENTS[kind].format(quoted)), None
         else:
-            cell, odd = self.text(column.name, DAY if attribute.days else ID_AS_IT_STANDS)
+            cell, odd = self.text(column.name, ID_AS_IT_STANDS if clock is None else clock.pattern)
         words = {id_text(text) or text: label for text, label in zip(column.values, labels, strict=True)}
         words |= dict(zip(column.values, labels, strict=True))
-        if not attribute.days and any(number(text) == number(text) or "/" in text for text in words):
+        if clock is None and any(number(text) == number(text) or "/" in text for text in words):
             raise warehouse.RowsNeededError  # "01" is a 1 as well
         if odd is not None:  # most cells are words, and no pattern is asked for these
             odd = f"CASE WHEN {cell} IN ({', '.join(map(warehouse.text_of, words))}) THEN false ELSE {odd} END"

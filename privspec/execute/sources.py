@@ -23,7 +23,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from numbers import Number
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
-from privspec.execute.cells import LOST, ids
+from privspec.execute.cells import LOST, Clock, ids
 from privspec.execute.keeper import refuse, refuse_unreadable
 
 if TYPE_CHECKING:
@@ -642,11 +642,11 @@ def readable(
     frame: pl.LazyFrame,
     columns: Sequence[str],
     people: Sequence[str] = (),
-    days: Collection[str] = (),
+    clocks: Mapping[str, Clock] = {},
 ) -> pl.LazyFrame:
     """These columns of a frame, as numbers, truth values or texts; the ids of `people`, whole or texts, before them.
 
-    Moments in columns of `days` are the day that they lie in, in UTC where they have a zone.
+    Moments in columns of `clocks` are the day or hour that they lie in, in UTC where they have a zone.
 
     Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
     """
@@ -667,10 +667,10 @@ def readable(
             chosen.append(pl.col(column).cast(pl.String).cast(pl.Float64, strict=False))
         elif kind.is_numeric() or kind in (pl.String, pl.Boolean):
             chosen.append(pl.col(column))
-        elif column in days and isinstance(kind, pl.Date | pl.Datetime):
+        elif column in clocks and isinstance(kind, pl.Date | pl.Datetime):
             zoned = isinstance(kind, pl.Datetime) and kind.time_zone is not None
             moment = pl.col(column).dt.convert_time_zone("UTC") if zoned else pl.col(column)
-            chosen.append(moment.dt.date())
+            chosen.append(clocks[column].frame(moment))
         else:
             refuse_kind(column, name)
     return frame.select(chosen)

@@ -31,12 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import astuple, dataclass, replace
-from privspec.execute.cells import day_text, id_text
+from privspec.execute.cells import Clock, id_text
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
 from privspec.kernel.derived import COMBINED, Derived, Formula, SourceColumn, cut_at
-from privspec.language.automaton import DAY
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,9 +91,9 @@ class Attribute:
         return len(self.cuts) + 1 if self.cuts else len(self.values) or self.upper - self.lower + 1
 
     @cached_property
-    def days(self) -> bool:
-        """Whether its values are days: moments are read as the day that they lie in."""
-        return all(map(DAY.fullmatch, self.values or ("",)))
+    def clock(self) -> Clock | None:
+        """Where its values are days or hours: moments are read as the one that they lie in."""
+        return Clock.of(self.values)
 
     @property
     def measured(self) -> bool:
@@ -137,8 +136,8 @@ class Attribute:
         if not self.values:
             return self._nearest
         words = {text: place for place, text in enumerate(self.values)}
-        if self.days:
-            return lambda value: _found(words, {}, day_text(value))
+        if (clock := self.clock) is not None:
+            return lambda value: _found(words, {}, clock.text(value))
         found = ((number(_decimal(text)), place) for text, place in words.items())
         quantities = {quantity: place for quantity, place in found if quantity == quantity}
         return partial(_found, {id_text(text) or text: place for text, place in words.items()} | words, quantities)
@@ -344,9 +343,9 @@ class Statistic:
         return tuple(i for i, one in enumerate(self.attributes) if one.measured or one.name in computed)
 
     @property
-    def days(self) -> frozenset[str]:
-        """The columns of the data that hold days."""
-        return frozenset(one.name for one in self.read.attributes if one.days)
+    def clocks(self) -> dict[str, Clock]:
+        """The columns of the data that hold days or hours."""
+        return {one.name: one.clock for one in self.read.attributes if one.clock is not None}
 
     @cached_property
     def quantities(self) -> Mapping[str, int]:
@@ -401,7 +400,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit, *, sm
 
     names = asked.columns
     people = [names.pop(0)] if asked.person is not None else []
-    plain = readable(asked.name, frame, names, people, asked.days)
+    plain = readable(asked.name, frame, names, people, asked.clocks)
     schema = plain.collect_schema()
     texts = {name: place for name, place in asked.quantities.items() if schema[name] == pl.String}
     for part in frames_of(asked.name, plain, BATCH) if texts or (people and not small) else (plain,):

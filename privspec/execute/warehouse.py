@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -28,7 +28,7 @@ import numpy as np
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import sources
-from privspec.execute.cells import ID_AS_IT_STANDS
+from privspec.execute.cells import ID_AS_IT_STANDS, Clock
 from privspec.execute.fingerprint import COUNT, Seeds, Sketches
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable, slip_of_header
 from privspec.execute.statistic import (
@@ -444,7 +444,7 @@ class OfTable(Records):
             yield from _asked(asked, database, query, told)
 
     def _read(self, asked: Statistic, told: OnMisfit, where: str = "") -> Iterator[Groups]:
-        for part in self.rows(asked.columns, asked.person, asked.days, where):
+        for part in self.rows(asked.columns, asked.person, asked.clocks, where):
             yield from groups_of_frame(asked, part.lazy(), told, small=True)
 
     def parts(self, asked: Statistic, told: OnMisfit) -> Iterator[Iterator[Groups]]:
@@ -479,33 +479,33 @@ class OfTable(Records):
             yield own
 
     def _rows(
-        self, names: Sequence[str], person: str | None = None, days: Collection[str] = (), where: str = ""
+        self, names: Sequence[str], person: str | None = None, clocks: Mapping[str, Clock] = {}, where: str = ""
     ) -> str:
         cells = (
-            f"CAST({MOMENTS[kind].format(name_of(one))} AS DATE) AS {name_of(one)}"
-            if one in days and (kind := self.kinds[one]) in MOMENTS
+            f"{clocks[one].cell(MOMENTS[kind].format(name_of(one)))} AS {name_of(one)}"
+            if one in clocks and (kind := self.kinds[one]) in MOMENTS
             else _cell(one, self.kinds[one], whole=one == person)
             for one in names
         )
         return f"SELECT {', '.join(cells)}\nFROM {self.source}{where}"
 
     def rows(
-        self, names: Sequence[str], person: str | None = None, days: Collection[str] = (), where: str = ""
+        self, names: Sequence[str], person: str | None = None, clocks: Mapping[str, Clock] = {}, where: str = ""
     ) -> Iterator[pl.DataFrame]:
-        """Its rows, some after others, in columns that polars holds, moments in `days` as days; those of some people.
+        """Its rows, some after others, in columns that polars holds; those of some people.
 
-        Whose they are is whole or in text, whatever the kind.
+        Moments in `clocks` are days or hours. Whose they are is whole or in text, whatever the kind.
         """
         with connection(self.name, self.table.path) as database:
             assert database is not None
-            yield from _frames(self.name, database, self._rows(names, person, days, where))
+            yield from _frames(self.name, database, self._rows(names, person, clocks, where))
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
             return [Select.of(asked, self.kinds, self.source)]
         except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
-            rows = self._rows(asked.columns, asked.person, asked.days)
+            rows = self._rows(asked.columns, asked.person, asked.clocks)
             said = f"-- {why}: all rows are read\n{rows}"
             return [Select(said, said, self.source)]
 
@@ -735,8 +735,8 @@ MOMENTS = {
 def _key(one: Attribute, kind: str) -> str:
     """The key of a column of words or of whole numbers."""
     quoted, number = name_of(one.name), double_of(one.name, kind)
-    if one.days and kind in MOMENTS:
-        return f"CAST(CAST({MOMENTS[kind].format(quoted)} AS DATE) AS VARCHAR)"
+    if one.clock is not None and kind in MOMENTS:
+        return one.clock.sql(MOMENTS[kind].format(quoted))
     if number is None:
         # by its signs, whatever order or case the table compares them by
         return f"CAST({quoted} AS VARCHAR) COLLATE C"
@@ -775,7 +775,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     if asked.person is not None or "BLOB" in (kinds[one.name] for one in asked.attributes):
         raise RowsNeededError
     for one in asked.attributes:
-        if one.days and kinds[one.name] in MOMENTS:
+        if one.clock is not None and kinds[one.name] in MOMENTS:
             continue
         if not is_text(kinds[one.name]) and double_of(one.name, kinds[one.name]) is None:
             sources.refuse_kind(one.name, asked.name)

@@ -19,7 +19,9 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(
         ("mean", "variance", "covariance", "correlation", "regression", "least_squares", "consistent"), "moments"
     ),
-    **dict.fromkeys(("cut", "lookup", "week", "month", "quarter", "year", "weekday", "persons", "any"), "columns"),
+    **dict.fromkeys(
+        ("cut", "lookup", "week", "month", "quarter", "year", "weekday", "day", "hour", "persons", "any"), "columns"
+    ),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "pairwise", "manipulation"), "voting"),
     **dict.fromkeys(("median", "quantile", "quantiles", "max", "min"), "selection"),

@@ -21,13 +21,18 @@ EXAMPLES = {
     "any": "person.any_flu = any(visits, code = J10)",
     "lookup": "people.region = lookup(people.county, south = {essex, kent}, north = {york})",
     "cut": "people.group = cut(people.age, [0, 15, 30, 65])",
-    **{name: f"visits.{name} = {name}(visits.date)" for name in ("week", "month", "quarter", "year", "weekday")},
+    **{
+        name: f"visits.{name} = {name}(visits.date)"
+        for name in ("week", "month", "quarter", "year", "weekday", "day", "hour")
+    },
 }
 FUNCTIONS: Mapping[str, Function] = by_name(
     Function("cut(t.column, numbers)", _of_records, arity=(2, 2)),
     Function("lookup(t.column, word = {values})", _of_records, arity=(1, 1), keywords=None),
     Function("persons(t)", _of_records, arity=(1, 16)),
     Function("any(t, conditions)", _of_records, arity=(1, 64)),
+    Function("hour(t.column)", _of_records, of_day=lambda moment: f"{moment:%H:00}"),
+    Function("day(t.column)", _of_records, of_day=lambda moment: f"{moment:%Y-%m-%d}"),
     Function("week(t.column)", _of_records, of_day=lambda day: "{}-W{:02}".format(*day.isocalendar()[:2])),
     Function("month(t.column)", _of_records, of_day=lambda day: f"{day:%Y-%m}"),
     Function("quarter(t.column)", _of_records, of_day=lambda day: f"{day.year}-Q{(day.month + 2) // 3}"),

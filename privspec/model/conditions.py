@@ -18,7 +18,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, items_of, walk, with_children, word_of
 from privspec.model.domain_rules import as_far_as_readable, read_domain
-from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, days_of, measured
+from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, measured, moments_of
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.values import show
@@ -536,7 +536,7 @@ class _Reader:
                     raise Failure("PS0206", left.span, "neither side is a column of the table", help=hint)
                 self._counted(column, table, one.span)
                 (bound,) = self._values((other,), column, table)
-                ordered = isinstance(bound, Fraction | int) or days_of(self._domain(column, table)) is not None
+                ordered = isinstance(bound, Fraction | int) or moments_of(self._domain(column, table)) is not None
                 if op != "!=" and not ordered:
                     hint = f"as in {column} != {bound}"
                     raise Failure("PS0206", one.span, f"the words of {column} have no order", help=hint)
@@ -559,7 +559,7 @@ class _Reader:
             raise Failure("PS0206", domain.span, "a range or a set is expected here", help="as in age in 18..64")
         low, high = (self._values((end,), name, table)[0] for end in (domain.low, domain.high))
         numbers = all(isinstance(value, Fraction | int) for value in (low, high, *elements))
-        if not numbers and days_of(self._domain(name, table)) is None:
+        if not numbers and moments_of(self._domain(name, table)) is None:
             raise Failure("PS0206", domain.span, f"the words of {name} have no order", help=f"as in {name} in {{a, b}}")
         ends = (domain.low_open, domain.high_open) if isinstance(domain, syntax.Interval) else (False, False)
         above, below = gt if ends[0] else ge, lt if ends[1] else le

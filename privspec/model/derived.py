@@ -8,7 +8,7 @@ added up in a form of its own, as in `sum(people.hours * people.pay)`, is a colu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -36,7 +36,7 @@ from privspec.kernel.derived import (
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import every, items_of, names_used, walk, with_children, word_of
-from privspec.model.domains import Between, Domain, FiniteSet, Follows, IntegerRange, cut_words, days_of, measured
+from privspec.model.domains import Between, Domain, FiniteSet, Follows, IntegerRange, cut_words, measured, moments_of
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.library import function_of
 from privspec.model.reports import Failure, Report, suggestion
@@ -395,7 +395,7 @@ class _Reader:
             if value not in elements:
                 hint = suggestion(str(value), [str(one) for one in elements])
                 raise Failure("PS0206", other.span, f"{name} has no value {show(value)}", help=hint)
-            if compared.op != "!=" and days_of(domain) is None:
+            if compared.op != "!=" and moments_of(domain) is None:
                 raise Failure("PS0206", mine.span, f"the words of {name} have no order")
             return self._tabled(name, mine.span, [YES if sign(one, value) else NO for one in elements], (NO, YES))
         hint = "as in people.sex != F; numbers that are measured are compared with < and >="
@@ -451,10 +451,13 @@ class _Reader:
         name = self._column(of) if isinstance(of, syntax.Expr) else None
         if name is None:
             raise Failure("PS0206", of.span, f"{function} is of a column of days", help=f"as in {function}(visits.day)")
-        days = days_of(self._domain(name, of.span))
+        days = moments_of(self._domain(name, of.span))
         if days is None:
             hint = f"declare {name} in 2025-01-01..2025-12-31, say"
             raise Failure("PS0206", of.span, f"the values of {name} are no days", help=hint)
+        if function == "hour" and not isinstance(days[0], datetime):
+            hint = f"declare {name} in 2025-01-01T00:00..2025-01-31T23:00, say"
+            raise Failure("PS0206", of.span, f"the values of {name} are days, and no hours", help=hint)
         texts = [of_day(day) for day in days]
         return self._tabled(name, of.span, texts, tuple(dict.fromkeys(texts)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -109,31 +109,38 @@ def _interval(node: syntax.Interval, environment: Environment) -> domains.Domain
     return domains.Interval(low, high, node.low_open, node.high_open)
 
 
-MOST_DAYS = 36_525
-"""A hundred years."""
+MOST_MOMENTS = 36_525
+"""A hundred years of days, or four of hours."""
 
 
-def _days(node: syntax.RangeOf, ends: list[syntax.String]) -> domains.FiniteSet:
-    """The days of a range, each a word."""
+def _moments(node: syntax.RangeOf, ends: list[syntax.String]) -> domains.FiniteSet:
+    """The days, or the hours, of a range, each a word."""
     found = []
     for end in ends:
         try:
-            found.append(date.fromisoformat(end.value))
+            found.append(domains.moment_of(end.value))
         except ValueError as error:
-            raise Failure("PS0224", end.span, f"there is no day {end.value}", help="as in 2025-01-31") from error
+            hint = "as in 2025-01-31, or 2025-01-31T07:00"
+            raise Failure("PS0224", end.span, f"there is no day {end.value}", help=hint) from error
     first, last = found
+    if isinstance(first, datetime) != isinstance(last, datetime):
+        hint = f"write {ends[0].value[:10]}T00:00..{ends[1].value[:10]}T23:00"
+        raise Failure("PS0224", node.span, "a range runs from a day to a day, or from an hour to an hour", help=hint)
     if first > last:
-        message = f"this range is empty: {first} is after {last}"
-        raise Failure("PS0221", node.span, message, help=f"did you mean {last}..{first}?")
-    if (last - first).days >= MOST_DAYS:
-        raise Failure("PS0225", node.span, "these are more than a hundred years of days")
-    return domains.FiniteSet(tuple((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)))
+        message = f"this range is empty: {ends[0].value} is after {ends[1].value}"
+        raise Failure("PS0221", node.span, message, help=f"did you mean {ends[1].value}..{ends[0].value}?")
+    hours = isinstance(first, datetime)
+    step = timedelta(hours=1) if hours else timedelta(days=1)
+    count = (last - first) // step + 1
+    if count > MOST_MOMENTS:
+        raise Failure("PS0225", node.span, f"these are more than {'four' if hours else 'a hundred'} years")
+    return domains.FiniteSet(tuple((first + n * step).isoformat()[: len(ends[0].value)] for n in range(count)))
 
 
 def _range(node: syntax.RangeOf, environment: Environment) -> domains.IntegerRange | domains.FiniteSet:
     days = [end for end in (node.low, node.high) if isinstance(end, syntax.String)]
     if len(days) == 2:
-        return _days(node, days)
+        return _moments(node, days)
     ends = []
     for expr in (node.low, node.high):
         if isinstance(expr, syntax.Name) and expr.id == "inf":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import factorial, floor, perm, prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -457,9 +457,11 @@ class FiniteSet(Domain):
         return (number if number is not None else value) in self.items
 
     def describe(self) -> str:
-        days = days_of(self)
-        if days and len(days) > 1 and (days[-1] - days[0]).days == len(days) - 1 and sorted(set(days)) == days:
-            return f"{days[0]}..{days[-1]}"
+        moments = moments_of(self)
+        if moments and len(moments) > 1 and sorted(set(moments)) == moments:
+            step = timedelta(hours=1) if isinstance(moments[0], datetime) else timedelta(days=1)
+            if moments[-1] - moments[0] == step * (len(moments) - 1):
+                return f"{self.items[0]}..{self.items[-1]}"
         return "{" + ", ".join(show(item) for item in self.items) + "}"
 
     def _elements(self) -> Iterator[Any]:
@@ -685,14 +687,27 @@ class Table(Domain):
         return f"{whose}table({', '.join(columns)}){power}"
 
 
-def days_of(domain: Domain) -> list[date] | None:
-    """The days that a column holds; None where it holds anything else."""
-    if not isinstance(domain, FiniteSet) or not all(isinstance(one, str) and len(one) == 10 for one in domain.items):
+def moments_of(domain: Domain) -> list[date] | None:
+    """The days, or the hours, that a column holds; None where it holds anything else."""
+    if not isinstance(domain, FiniteSet) or not all(isinstance(one, str) for one in domain.items):
         return None
     try:
-        return [date.fromisoformat(str(one)) for one in domain.items]
+        return [moment_of(str(one)) for one in domain.items]
     except ValueError:
         return None
+
+
+def moment_of(text: str) -> date:
+    """A day, as in 2025-01-31, or an hour, as in 2025-01-31T07:00.
+
+    Raises: ValueError for anything else.
+    """
+    if len(text) == len("2025-01-31"):
+        return date.fromisoformat(text)
+    found = datetime.strptime(text, "%Y-%m-%dT%H:00")
+    if len(text) != len("2025-01-31T07:00"):
+        raise ValueError(text)
+    return found
 
 
 def measured(domain: Domain) -> bool:

@@ -15,7 +15,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import items_of, with_children, word_of
 from privspec.model.derived import NO, YES, follows, kernel_form, of_whole_numbers, one_of, source_column
-from privspec.model.domains import Between, Domain, FiniteSet, Gathers, IntegerRange, Table, Unknown, days_of
+from privspec.model.domains import Between, Domain, FiniteSet, Gathers, IntegerRange, Table, Unknown, moments_of
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure
 from privspec.model.values import show
@@ -149,7 +149,7 @@ class _Gatherer:
         elif isinstance(first, syntax.Expr):
             of_value, value = self._value(first)
             domain = None if function.unbounded else of_value
-            if domain is not None and value.labels and days_of(domain) is None:
+            if domain is not None and value.labels and moments_of(domain) is None:
                 raise Failure("PS0275", first.span, "words have no least and no greatest")
         else:
             hint = f"as in {call.function}(visits.spent)"

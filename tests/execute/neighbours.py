@@ -35,11 +35,11 @@ from privspec.execute.family import RunContext
 from privspec.execute.persons import gathered
 from privspec.execute.reading import Declared, Fields, batches, read_entries
 from privspec.execute.sources import Folder, TextFiles, text_files
-from privspec.families.number.execution import read_counts
+from privspec.families.number.execution import Sums, read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
 from privspec.kernel.core.problem import ContributionBound, Data
 from privspec.kernel.derived import Combined, Derived, Fixed, Named, SourceColumn
-from privspec.kernel.keys import KeyColumn
+from privspec.kernel.keys import Added, KeyColumn
 from privspec.kernel.persons import Gathered, People, Source
 from privspec.noise.samplers import SimulationRandomness
 
@@ -212,6 +212,12 @@ def steps_apart(before: Mapping[Any, int], after: Mapping[Any, int], place: int)
     return (Counter(before) - Counter(after)).total() <= STEPS and (Counter(after) - Counter(before)).total() <= STEPS
 
 
+def keyed_apart(before: Mapping[Any, Sums], after: Mapping[Any, Sums], place: int) -> bool:
+    """Whether one record at most is another one, in the counts of keys, and what it adds in their sums."""
+    counts, sums = ([{key: own[part] for key, own in some.items()} for some in (before, after)] for part in (0, 1))
+    return counts_apart(*counts, place) and steps_apart(*sums, place)
+
+
 Read = Callable[[Any, TextFiles, int], Any]
 
 
@@ -236,15 +242,18 @@ CUT = ("pay", ("0", "10"), None, None, ("< 5",), False)
 
 _PAY, _AGE = SourceColumn("pay", ("0", "10"), between=True), SourceColumn("age", (), 0, 4)
 _DAYS = tuple(f"2025-0{month}-01" for month in range(1, 7))
+_HOURS = tuple(f"{day}T{hour:02}:00" for day in ("2024-02-29", "2025-01-01") for hour in (0, 11, 23))
 FOLLOW = (
     Derived("gain", (_PAY, _AGE), Combined("*", Combined("-", Named("pay"), Fixed(Fraction(5))), Named("age"))),
     Derived("grown", (_AGE,), Named("age"), ("< 2",), ("no", "yes")),
     Derived("half", (SourceColumn("day", _DAYS),), None, (), ("first", "second"), (0, 0, 0, 1, 1, 1)),
+    Derived("night", (SourceColumn("at", _HOURS),), None, (), ("no", "yes"), (1, 0, 1, 1, 0, 1)),
 )
 """Columns that follow from others."""
 GAIN = ("gain", ("-20", "20"), None, None, (), True)
 GROWN = ("grown", ("no", "yes"), None, None, (), False)
 HALF = ("half", ("first", "second"), None, None, (), False)
+NIGHT = ("night", ("no", "yes"), None, None, (), False)
 
 
 def cells(columns: Sequence[Any], *, drops: bool, person: bool = False, steps: int = 1) -> Read:
@@ -292,9 +301,9 @@ def by_person(*, drops: bool, looked_up: bool = False) -> Read:
 
 def keys(source: Any, texts: TextFiles, size: int) -> Any:
     columns = (KeyColumn("said", True, (), None, None, None), KeyColumn("sex", True, ("F", "M"), None, None, None))
-    block: Any = SimpleNamespace(source="x", columns=columns, added=(), steps=1)
-    found = read_counts(block, SimpleNamespace(kept=None, derived=FOLLOW), {"x": source}, said(texts))  # type: ignore[arg-type]
-    return {key: records for key, (records,) in found.items()}
+    added = (Added("pay", Fraction(0), Fraction(10), "pay", None, None, ()),)
+    block: Any = SimpleNamespace(source="x", columns=columns, added=added, steps=STEPS)
+    return read_counts(block, SimpleNamespace(kept=None, derived=FOLLOW), {"x": source}, said(texts))  # type: ignore[arg-type]
 
 
 def reports(atom: Numbers | Words) -> Read:
@@ -379,13 +388,15 @@ CASES = (
     Case("computed", cells((GROWN, GAIN), drops=False, steps=STEPS), {"age": (tuple("012340"), NUMERIC),
          "pay": (tuple("0159"), NUMERIC)}, apart=steps_apart, ordered=False),
     Case("days", cells((HALF, SEX), drops=True), {"day": (_DAYS, DAYS), **SEXES}, **COUNTS),
+    Case("hours", cells((NIGHT, SEX), drops=True), {"at": (_HOURS, DAYS), **SEXES}, **COUNTS),
     Case("people", cells((SEX,), drops=True, person=True), {"person": (PERSONS, WORDS), **SEXES}, **COUNTS),
     Case("persons", by_person(drops=True), {"person": (OWNERS, WORDS), "said": (ABC, WORDS), "age": (tuple("012340"),
          NUMERIC), "pay": (tuple("0159"), NUMERIC)}, public=("person",), apart=steps_apart, ordered=False),
     Case("looked up", by_person(drops=False, looked_up=True), {"person": (OWNERS, WORDS), "said": (ABC, WORDS),
          "age": (tuple("012340"), NUMERIC), "pay": (tuple("0159"), NUMERIC)}, public=("person",), apart=steps_apart,
          ordered=False),
-    Case("keys", keys, {"said": (ABC, WORDS), **SEXES}, **COUNTS),
+    Case("keys", keys, {"said": (ABC, WORDS), "pay": (tuple("0159"), NUMERIC), **SEXES}, apart=keyed_apart,
+         ordered=False),
     Case("word reports", reports(Words(ABC)), {"x": (ABC, WORDS)}, bare=("x",), listed=lambda r: r["x"]),
     Case("number reports", reports(Numbers(tuple(Fraction(i) for i in range(5)))), {"x": (tuple("01234"), NUMERIC),
          "said": (ABC, WORDS)}),
@@ -517,6 +528,7 @@ class Json(Format):
             "cuts",
             "computed",
             "days",
+            "hours",
             "people",
             "keys",
             "persons",

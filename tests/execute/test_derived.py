@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import UTC, datetime
 from fractions import Fraction
 from math import floor
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -129,3 +131,34 @@ def test_words_that_follow_are_not_read_from_the_data() -> None:
     for key, count in zip(groups.keys[0].cells, groups.records, strict=True):
         found[key] += count
     assert found == Counter({"2025-01": 2, "2025-02": 1, None: 2})
+
+
+def test_every_engine_reads_moments_at_the_hour_that_they_lie_in(tmp_path: Path) -> None:
+    """Texts with and without a zone, moments of Parquet and of a database, days: summer time, a leap day, seconds."""
+    values = ("2024-02-29T23:00", "2025-03-30T00:00", "2025-03-30T01:00")
+    asked = Statistic("x", (Attribute("at", values),), 1)
+    moments = [
+        datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC),
+        datetime(2025, 3, 30, 0, 30, tzinfo=UTC),
+        # half an hour later by the clocks of Berlin, which go from 2 to 3
+        datetime(2025, 3, 30, 1, 0, tzinfo=UTC),
+        datetime(2025, 3, 30, 2, 0, tzinfo=UTC),
+        None,
+    ]
+    frame = pl.DataFrame({"at": moments}, schema={"at": pl.Datetime("us", "UTC")})
+    plain = frame.with_columns(pl.col("at").dt.replace_time_zone(None))
+    texts = [None if one is None else one.astimezone(ZoneInfo("Europe/Berlin")).isoformat(" ") for one in moments]
+    sources: list[Any] = [frame, plain, pl.DataFrame({"at": texts})]
+    sources.append(frame.with_columns(pl.col("at").dt.convert_time_zone("Europe/Berlin")))
+    sources[-1].write_parquet(tmp_path / "at.parquet")
+    sources.append(tmp_path / "at.parquet")
+    with duckdb.connect(str(tmp_path / "at.duckdb")) as database:
+        database.execute("create table zoned as select * from read_parquet(?)", [str(tmp_path / "at.parquet")])
+        database.execute("""create table plain as select "at" at time zone 'UTC' as "at" from zoned""")
+    sources += [Table(tmp_path / "at.duckdb", "main", table) for table in ("zoned", "plain")]
+    for source in sources:
+        lookup, found = asked.attributes[0].lookup(), Counter[int]()
+        for groups in records_of("x", source).groups(asked, lambda *_: None):
+            for cell, count in zip(groups.keys[0].cells, groups.records, strict=True):
+                found[lookup(cell)[0]] += int(count)
+        assert found == {0: 1, 1: 1, 2: 1, -1: 2}, source

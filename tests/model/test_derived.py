@@ -171,3 +171,46 @@ def test_a_law_of_its_own_comes_first() -> None:
         "loss: E[ rank_error(q, argmax(t.grown)) ]\nprivacy: q is 1-DP wrt t, replacing one record\n"
     )
     assert [one.subject for one in Problem(text).check().models] == ["t.age", "t.grown"]
+
+
+HOURS = """spec hours
+variables:
+  input t in table(at in {domain})
+  output O
+background: t.part = {part}
+loss: E[ ||O - histogram(t, by = {{part}})||^2 ]
+privacy: O is 1-zCDP wrt t, adding or removing one record
+"""
+
+
+def test_hours_of_a_range_have_hours_days_and_all_that_days_have() -> None:
+    whole = "2024-02-28T22:00..2024-03-01T01:00"
+    for part, labels in (
+        ("hour(t.at)", tuple(f"{(22 + n) % 24:02}:00" for n in range(24))),
+        ("day(t.at)", ("2024-02-28", "2024-02-29", "2024-03-01")),
+        ("weekday(t.at)", ("Wednesday", "Thursday", "Friday")),
+        ("t.at >= 2024-02-29T12:00", ("no", "yes")),
+    ):
+        model = Problem(HOURS.format(domain=whole, part=part)).check()
+        table = model.nodes["t"].domain
+        assert isinstance(table, Table)
+        column = dict(table.attributes)["part"]
+        assert set(column.elements()) == set(labels)
+        # and a range of hours is written as it was read
+        assert f"at in {whole}" in table.describe()
+
+
+@pytest.mark.parametrize(
+    ("domain", "part", "words"),
+    [
+        ("2025-01-01..2025-01-02T07:00", "day(t.at)", "from a day to a day"),
+        ("2025-01-01T09:00..2025-01-01T08:00", "day(t.at)", "this range is empty"),
+        ("2025-01-01T24:00..2025-01-02T07:00", "day(t.at)", "there is no day"),
+        ("2025-01-01T00:00..2035-01-01T07:00", "day(t.at)", "more than four years"),
+        ("2025-01-01..2025-01-31", "hour(t.at)", "are days, and no hours"),
+    ],
+)
+def test_hours_that_are_none_are_refused(domain: str, part: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(HOURS.format(domain=domain, part=part)).check()
+    assert words in caught.value.diagnostics[0].message
