@@ -25,8 +25,8 @@ from privspec.model.values import show
 
 MOST = 32
 """Values to draw from: each has a plan of its own."""
-SHARES, COUNTS = ("quantile", "median"), ("mode", "argmax")
-"""What is sought by its rank, as a bound that records do not exceed; and by how many records have it."""
+SOUGHT = ("quantile", "median")
+"""What is sought by its rank, as a bound that records do not exceed."""
 HINT = "as in choose hi in {1000, 10000} from quantile(people.pay, 0.95), spends 0.1"
 
 
@@ -65,7 +65,7 @@ def drawn_model(
         if not apart or not 2 <= len(values) <= MOST:
             raise Failure("PS0216", first.span, f"{name} is one of 2 to {MOST} numbers", help=HINT)
         if not _of_column(drawn.sought):
-            text = f"{name} is drawn near a {listing([*SHARES, *COUNTS], 'or')} of a column"
+            text = f"{name} is drawn near a {listing(SOUGHT, 'or')} of a column"
             raise Failure("PS0216", drawn.sought.span, text, help=HINT)
         epsilon = evaluate(drawn.epsilon, known_of(plain, source, parameters, base))
         if not isinstance(epsilon, Fraction) or epsilon <= 0:
@@ -84,8 +84,8 @@ def drawn_model(
 def _of_column(sought: syntax.Expr) -> bool:
     """Whether it is about the values of a column, by their rank or by how many records have each."""
     match sought:
-        case syntax.Call(function=name, arguments=(syntax.Attribute() | syntax.Call(), *_)):
-            return name in SHARES + COUNTS
+        case syntax.Call(function=name, arguments=(syntax.Attribute(), *_)):
+            return name in SOUGHT
     return False
 
 
@@ -117,8 +117,7 @@ def bound(spec: syntax.Spec, variable: syntax.Variable, values: tuple[Fraction, 
 
     found = change(spec)
     asked = (syntax.Name(name, span=span), drawn.sought)
-    ordered = isinstance(drawn.sought, syntax.Call) and drawn.sought.function in SHARES
-    error = syntax.Over("worst", syntax.Call("bound_error" if ordered else "rank_error", asked, span=span), span=span)
+    error = syntax.Over("worst", syntax.Call("bound_error", asked, span=span), span=span)
     loss = error if found.loss is None else syntax.Binary("+", found.loss, error, span=found.loss.span)
     whole: syntax.Spec = replace(found, loss=loss)
     return whole

@@ -202,7 +202,7 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
 def part_names(plan: Mapping[str, Any]) -> list[str]:
     """Under which names the plan of a system has its parts, in the order of its problem."""
     parts = plan["problem"]["blocks"][0]["parts"]
-    cases = [f"{part['only_if']} = {part['limit']}" for part in parts if part.get("sign") == DRAWN]
+    cases = [f"{part['only_if']} = {part.get('limit', 0)}" for part in parts if part.get("sign") == DRAWN]
     return component_names([JsonNode(part["problem"], "problem") for part in parts], cases)
 
 

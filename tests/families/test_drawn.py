@@ -157,10 +157,13 @@ def test_there_are_as_many_bins_as_were_drawn(rank: int, n: int) -> None:
     assert len(release.to_json()["outputs"]["counts"]["standard_deviation"]) == n
 
 
-def test_values_that_no_double_is_have_their_case() -> None:
-    text = PAY.replace("{10, 100, 1000}", "{0.1, 0.3, 0.7}")
+@pytest.mark.parametrize(
+    ("values", "drawn"), [("{0.1, 0.3, 0.7}", 0.3), ("{1 / 7, 2 / 7, 1}", 2 / 7), ("{-1, 0, 5}", 5), ("{0, 8}", 8)]
+)
+def test_values_that_no_double_is_and_zero_have_their_case(values: str, drawn: float) -> None:
+    text = PAY.replace("{10, 100, 1000}", values).replace("[0, hi]", "[-2, hi]")
     release = Plan.of(solved_text(text)).run(pays(500, 0.25), randomness=SimulationRandomness(1))
-    assert float(release.values["hi"].reshape(-1)[0]) == 0.3 and "total" in release.values
+    assert float(release.values["hi"].reshape(-1)[0]) == drawn and "total" in release.values
 
 
 @pytest.mark.parametrize("text", [SPENT, BINS])
@@ -265,6 +268,7 @@ def test_check_says_that_a_value_is_drawn() -> None:
         ("spends 0.2", "spends 0", "PS0216", "an epsilon above 0"),
         ("quantile(people.pay, 0.9)", "sum(people.pay)", "PS0216", "near a quantile"),
         ("quantile(people.pay, 0.9)", "quantile(people, 0.9)", "PS0216", "near a quantile"),
+        ("quantile(people.pay, 0.9)", "mode(people.pay)", "PS0216", "near a quantile or median of a column"),
         ("spends 0.2", "spends 1", "PS0501", "leaves nothing of this line"),
         ("1-DP", "(2, 1)-RDP", "PS0501", "shared by outputs of several kinds"),
         ("  output", "  choose q in {1, 2}\n  output", "PS0501", "other values are open"),
