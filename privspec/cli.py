@@ -674,7 +674,7 @@ def verify(plan: Path, trusted: bool, as_json: bool, quiet: bool) -> int:
         print(report.text(_width(), colour=_colour(sys.stdout)), end="")
     if report.ok:
         return 0
-    failed = tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed")
+    failed = tuple(f"{c.name}: {c.text}" for c in report.failed)
     _print_diagnostics(
         (
             Diagnostic(

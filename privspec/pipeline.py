@@ -233,11 +233,10 @@ def confirm(plan: Plan) -> Plan:
         plan = Plan(without_bound(plan.document), plan.path)
         report = plan.verify()
     if not report.ok:
-        failed = tuple(f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed")
         raise VerificationError.of(
             "PS0620",
             "the plan that was found did not pass the independent check, so it is not shown",
-            *failed,
+            *(f"{claim.name}: {claim.text}" for claim in report.failed),
             help="please report this with the spec; no guarantee was given and nothing was released",
         )
     return plan

@@ -381,7 +381,7 @@ class Plan:
             raise VerificationError.of(
                 "PS0910",
                 f"{self.path or 'the plan'} is not verified, so it is neither run nor shown",
-                *(tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed")),
+                *(f"{c.name}: {c.text}" for c in report.failed),
                 help=f"`privspec verify {self.path or 'PLAN'}` shows every claim; solve the spec again",
             )
         return plan, report

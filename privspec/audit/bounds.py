@@ -55,10 +55,6 @@ def _renyi(right: Array, wrong: Array, order: float) -> Array:
         return np.where((right < 1) & (right > wrong) & (wrong > 0), np.log(sides) / (order - 1), 0.0)
 
 
-def _concentrated(right: Array, wrong: Array) -> Array:
-    return np.asarray(np.max([_renyi(right, wrong, order) / order for order in ORDERS], axis=0))
-
-
 @dataclass(frozen=True, slots=True)
 class Promise:
     """A measure with its amounts; of one that speaks of distances, also how far apart the two data sets are."""
@@ -76,7 +72,7 @@ class Promise:
         asked = {name: Fraction(self.amounts[name]) for name in self.measure.figures}
         match self.measure.condition(asked):
             case Renyi(order=None):
-                return _concentrated(right, wrong)
+                return np.asarray(np.max([_renyi(right, wrong, order) / order for order in ORDERS], axis=0))
             case Renyi(order=Fraction() as order):
                 return _renyi(right, wrong, float(order))
             case TradeOff():

@@ -228,16 +228,12 @@ def _columns(taught: Releases) -> Iterator[tuple[int, Array]]:
     return ((place, taught.numbers[:, place]) for place in range(0, width, -(-width // COLUMNS) or 1))
 
 
-def _word_coders(taught: Releases) -> Iterator[Coder]:
-    return (partial(_words, place) for place in range(taught.words.shape[1]))
-
-
 def _words(place: int, releases: Releases) -> Codes:
     return releases.words[:, place]
 
 
 def _bins(taught: Releases) -> Iterator[Coder]:
-    yield from _word_coders(taught)
+    yield from (partial(_words, place) for place in range(taught.words.shape[1]))
     count = int(np.clip(len(taught) / 200, 8, BINS))
     for place, column in _columns(taught):
         known = column[~np.isnan(column)]

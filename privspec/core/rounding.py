@@ -6,7 +6,7 @@ What is rounded has its direction in its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor, gcd, isqrt, lcm
 from typing import Any, TypeAlias
@@ -96,6 +96,11 @@ Array: TypeAlias = NDArray[np.float64]
 def graded(value: Fraction | float, digits: int = 9) -> float:
     """A loss as it is compared: those that agree in so many digits are equal on any machine, and the first leads."""
     return float(f"{float(value):.{digits}g}")
+
+
+def in_digits(value: Fraction, digits: int, rounding: str = ROUND_HALF_EVEN) -> Decimal:
+    """An exact number in so many significant digits, rounded once."""
+    return Context(prec=digits, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def short_up(value: Fraction, bits: int = SHORT_BITS) -> Fraction:

@@ -9,13 +9,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.records import dataclass
-from privspec.core.rounding import exp_up, log_up, root, sqrt_down, sqrt_up
+from privspec.core.rounding import exp_up, in_digits, log_up, root, sqrt_down, sqrt_up
 from privspec.kernel.divergences import Condition
 from privspec.kernel.measures import named
 
@@ -386,8 +386,7 @@ def kinds_that_count(spends: Sequence[Spend]) -> list[str]:
 
 def _decimal(value: Fraction, *, digits: int = 7, down: bool = False) -> str:
     """An amount for people: exact if short, else rounded up in its last digit, or down if it is what is left."""
-    rounding = Context(prec=digits, rounding=ROUND_FLOOR if down else ROUND_CEILING)
-    return f"{float(rounding.divide(Decimal(value.numerator), Decimal(value.denominator))):.{digits}g}"
+    return f"{float(in_digits(value, digits, ROUND_FLOOR if down else ROUND_CEILING)):.{digits}g}"
 
 
 _LIMITS: Mapping[frozenset[str], Callable[[Mapping[str, Fraction]], Limit]] = {

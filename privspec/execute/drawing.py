@@ -24,7 +24,7 @@ from privspec.execute.keeper import DataOwnerReport, Fit, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
 from privspec.model.domains import Domain, Power
-from privspec.model.values import Symbol, show
+from privspec.model.values import Symbol, show, word
 from privspec.noise.samplers import WORD, Randomness
 
 NO_PLACE = -1
@@ -168,11 +168,6 @@ class Words:
 def _text(cell: Any) -> str:
     """A cell as text, a ranking with spaces; blank where there is none."""
     return cell_text(cell) or ""
-
-
-def word(element: Any) -> str:
-    """An element of a domain as data write it: a ranking best first, with spaces."""
-    return " ".join(show(item) for item in element) if isinstance(element, tuple) else show(element)
 
 
 def atom_of(elements: Sequence[Any]) -> Atom:

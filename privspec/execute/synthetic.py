@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -25,11 +25,9 @@ from privspec.execute.family import Progress
 from privspec.execute.keeper import refuse
 from privspec.execute.release import document_of
 from privspec.execute.run import check_digest
-from privspec.language import syntax
 from privspec.model.domains import Table, Tables
 from privspec.model.graph import Model
-from privspec.model.library import Tally
-from privspec.model.targets import call_of, cell_values, meaning
+from privspec.model.targets import cell_values, meaning, tallies_of
 from privspec.solvers.records import Counts, Rows, agreeing
 
 MOST = 1_000_000
@@ -165,8 +163,8 @@ def _tables(model: Model, message: Mapping[str, Any]) -> tuple[Table, list[_Rele
     found, left, tables = list[_Released](), list[str](), dict[str, Table]()
     for output in model.outputs:
         own = message["outputs"].get(output.name)
-        counted = list(_counts(model, meaning(model, output.name)))
-        if own is None or not counted or any(one.running or one.ranges for _, one in counted):
+        counted = tallies_of(model, meaning(model, output.name))
+        if own is None or not counted or any(not name or one.running or one.ranges for name, one in counted):
             left.append(f"{output.name} gives no plain tables of counts: the records were made without it")
             continue
         numbers = _numbers(own, output.type.size)
@@ -182,18 +180,6 @@ def _tables(model: Model, message: Mapping[str, Any]) -> tuple[Table, list[_Rele
     if len(tables) > 1:
         _refuse(f"the plan releases tables of {' and '.join(tables)}", "records are made up for one table")
     return next(iter(tables.values())), found, left
-
-
-def _counts(model: Model, expr: syntax.Expr | None) -> Iterator[tuple[str, Tally]]:
-    """The tables of counts that an expression gives, one after another, and of what; none where it gives others."""
-    match expr:
-        case syntax.Name(id=name) if name in model.nodes:
-            yield from _counts(model, model.nodes[name].definition)
-        case syntax.Vector(items=items):
-            parts = [list(_counts(model, item)) for item in items]
-            yield from (one for part in parts for one in part if all(parts))
-        case syntax.Call(arguments=(syntax.Name(id=name), *_)) if name in model.nodes:
-            yield from ((name, one) for one in call_of(model, expr).tallies)
 
 
 def _table_of(model: Model, name: str) -> Table:

@@ -486,7 +486,6 @@ SHAPES = {
     "knorm-l2": "K-norm noise (l2)",
     "knorm-blocks": "K-norm noise of the shape that moves",
     "knorm-hulls": "K-norm noise of the hull of what moves",
-    "knorm-swaps": "K-norm noise of the hull of what moves",
     "laplace-shares": "Laplace",
     "stepped": "noise in steps",
 }

@@ -34,7 +34,10 @@ def describe_graph(model: Model) -> str:
         _section("Computed", _computed(model)),
         _section("Released", _outputs(model)),
         _section("Believed of the data (for the expected loss only)", _models(model)),
-        _section("Declared of entries (for lines that say `given the model` only)", _chains(model)),
+        _section(
+            "Declared of entries (for lines that say `given the model` only)",
+            (f"line {line}: {text}" for chain in model.chains for line, text in chain.lines),
+        ),
         _section("The mechanism must obey", (c.text for c in model.constraints)),
         _section("Asserted by the author, not checked", (c.text for c in model.asserted)),
         _section("Who sees what", _observers(model)),
@@ -163,10 +166,6 @@ def _outputs(model: Model) -> Iterator[str]:
             how = "drawn by the mechanism from the data"
         rows.append((_written(node), f"{extent(node)}; {how}{_label(node)}"))
     yield from _columns(rows)
-
-
-def _chains(model: Model) -> Iterator[str]:
-    return (f"line {line}: {text}" for chain in model.chains for line, text in chain.lines)
 
 
 def _models(model: Model) -> Iterator[str]:

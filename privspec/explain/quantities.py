@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from privspec.core.records import dataclass
+from privspec.core.rounding import in_digits
 from privspec.kernel.worth import OPTIMAL_GAP
 from privspec.stated import parse_exact
 
@@ -59,11 +60,7 @@ def rounded(value: Real, digits: int = 3, rounding: Rounding = NEAREST) -> Quant
     """The value to so many significant digits, in the given direction."""
     if isinstance(value, float) and not math.isfinite(value):
         return Quantity(value, "unlimited" if value > 0 else "undefined", EXACT)
-    wide = decimal.Context(prec=_WORKING_DIGITS, rounding=_MODES[rounding])
-    if isinstance(value, Fraction):
-        number = wide.divide(Decimal(value.numerator), Decimal(value.denominator))
-    else:
-        number = Decimal(value)
+    number = in_digits(value, _WORKING_DIGITS, _MODES[rounding]) if isinstance(value, Fraction) else Decimal(value)
     return Quantity(
         float(value), _plain(decimal.Context(prec=digits, rounding=_MODES[rounding]).plus(number)), rounding
     )

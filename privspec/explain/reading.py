@@ -57,7 +57,7 @@ from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
 from privspec.registry import block_of
-from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated
+from privspec.stated import Alternative, Line, Seen, Source, Stated
 
 if TYPE_CHECKING:
     from privspec.language.syntax import Expr
@@ -149,7 +149,9 @@ def facts(
         accuracy=_accuracy(plan.accuracy, where),
         fairness=tuple(_fairness(line, where) for line in plan.fairness),
         binding=tuple(_binding(line, where, loss) for line in plan.remarks.binding),
-        assumptions=tuple(_assumption(a, where) for a in plan.assumptions),
+        assumptions=tuple(
+            Sentence(a.text, Status(a.status), tuple(_because(b, where) for b in a.because)) for a in plan.assumptions
+        ),
         frontier=mechanism.frontier(plan, stated),
         computed_errors=tuple(
             (
@@ -270,10 +272,6 @@ def _binding(item: Line, where: Context, loss: LossFact | None) -> BindingFact:
         error = percent(abs(1 - math.sqrt(1 + change)))
     line = where.line(item.line)
     return BindingFact(line, item.change, change <= 0, item.first_order, percent(abs(change)), error)
-
-
-def _assumption(item: Assumption, where: Context) -> Sentence:
-    return Sentence(item.text, Status(item.status), tuple(_because(b, where) for b in item.because))
 
 
 def _because(item: Source, where: Context) -> Because:

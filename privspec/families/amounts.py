@@ -5,18 +5,27 @@ The family of a spec at any one amount prices it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import ROUND_FLOOR, Context, Decimal
+from collections.abc import Callable, Sequence
+from decimal import ROUND_FLOOR
 from fractions import Fraction
+from functools import cached_property
 from math import exp, inf, log, sqrt
+from time import perf_counter
 from typing import Any, ClassVar
 
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line, decimal_up
+from privspec.core.rounding import in_digits
+from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line, decimal_up, float_down
 from privspec.families.family import Settings
+from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.reading import JsonNode, read
+from privspec.kernel.priced import Priced, least
+from privspec.kernel.worth import PriceableRules
+from privspec.kernel.writing import write
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
+from privspec.problem.elaborate import elaborate
 from privspec.problem.priced import Parsed, factors_of_delta, inner_family, parsed, reference
 
 COARSE = 8
@@ -64,8 +73,7 @@ def minimum(
 
 def down(value: Fraction) -> Fraction:
     """Rounded down to a short decimal."""
-    context = Context(prec=DIGITS, rounding=ROUND_FLOOR)
-    return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
+    return Fraction(in_digits(value, DIGITS, ROUND_FLOOR))
 
 
 @dataclass(eq=False)
@@ -78,6 +86,38 @@ class Search:
     started: float
     farthest: ClassVar[Fraction]
     """The largest amount that is tried where the range has no end."""
+    rules: ClassVar[PriceableRules]
+    """Those of the kernel by which bounds are judged."""
+
+    @cached_property
+    def whole(self) -> Any:
+        """The problem, as the plan states it."""
+        return write(elaborate(self.model))
+
+    @cached_property
+    def asked(self) -> tuple[Frame, Priced]:
+        """The problem and its block, as the kernel reads them."""
+        frame = read_frame(JsonNode(self.whole, "problem"))
+        return frame, read(Priced, frame.blocks[0])
+
+    def proved(self, executed: object, made: dict[str, Any]) -> tuple[Fraction, str]:
+        """What a witness proves that nothing costs less than, and the words for the mechanisms that this is about.
+
+        Raises: Refused where it proves nothing.
+        """
+        derived, words = least(*self.asked, self.rules, executed, JsonNode(made, "claims.bound"))
+        return derived, words[0]
+
+    def bound(self, executed: object, made: dict[str, Any], loss: float) -> Bound:
+        """The same as it is stated of a mechanism of this loss. Raises: as `proved`."""
+        derived, words = self.proved(executed, made)
+        return made, min(float_down(derived), loss), words
+
+    def stated(self, said: dict[str, Any], bound: Bound | None, solver: dict[str, Any]) -> dict[str, Any]:
+        """A mechanism as it stands in the plan, with the bound and what computed it."""
+        seconds = {"seconds": perf_counter() - self.started}
+        remarks = said.get("remarks", {"binding": []}) | {"solver": solver | seconds}
+        return {**said, "problem": self.whole, **bound_stated(bound), "remarks": remarks}
 
     @property
     def most(self) -> Fraction:
@@ -134,7 +174,16 @@ class Search:
         )
 
 
-def bound_stated(bound: tuple[dict[str, Any], float, str] | None, **claims: Any) -> dict[str, Any]:
+Bound = tuple[dict[str, Any], float, str]
+"""A witness, what it proves of the cost, and what that is about."""
+
+
+def cell(upto: Fraction | None = None, proof: int | None = None, mu: Sequence[str | None] = ()) -> dict[str, Any]:
+    """A cell of the range of an amount, as bounds have it: up to its end, or all the rest, and by which proof."""
+    return {"upto": None if upto is None else show(upto), "proof": proof, "mu": list(mu)}
+
+
+def bound_stated(bound: Bound | None, **claims: Any) -> dict[str, Any]:
     """What a plan says of a bound, shown by a witness, on what an amount costs; `claims`: what else it claims."""
     witness, low, among = (None, None, "") if bound is None else bound
     return {"bound": low, "among": among, "claims": claims | {"bound": witness}}

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field, replace
-from privspec.core.rounding import graded
+from privspec.core.rounding import graded, in_digits
 from privspec.core.spans import Span
 from privspec.kernel.core.problem import HOMES, PLAN, PlanUnderCheck, View, rules_of
 from privspec.kernel.core.reading import Grid, JsonNode, read
@@ -385,10 +385,7 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def decimal_up(value: Fraction, digits: int = 15) -> str:
     """The least decimal of so many digits that is not below an exact number."""
-    context = Context(prec=digits, rounding=ROUND_CEILING)
-    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    # numerator and denominator were themselves taken exactly: Decimal(int) is exact, the quotient rounds up
-    text = str(quotient)
+    text = str(in_digits(value, digits, ROUND_CEILING))
     if Fraction(text) < value:
         raise InternalError("a claim was rounded the wrong way")
     return text
@@ -458,7 +455,7 @@ def _versions() -> dict[str, str]:
 
 
 Array: TypeAlias = NDArray[np.float64]
-DIGITS = Context(prec=9, rounding=ROUND_CEILING)
+DIGITS = 9
 BITS = 56
 """Binary digits of the largest entry of a witness."""
 NEARLY_SINGULAR = 1e-10
@@ -487,7 +484,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _up(value: Fraction) -> str:
-    return format(DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(), "f")
+    return format(in_digits(value, DIGITS, ROUND_CEILING).normalize(), "f")
 
 
 def _witness(executed: object, view: View, outputs: tuple[str, ...]) -> dict[str, Any] | None:

@@ -465,7 +465,7 @@ class KeyRules(Rules):
         (one,), asked = found, found[0].obligation
         (unit, *more), outputs = asked.units, {*keys.outputs}
         (data,) = case.frame.data
-        if wrong := wrong_person([(unit.kind, unit.count)], [data.kept]):
+        if wrong := wrong_person([unit], [data.kept]):
             raise Refused(f"line {asked.line} {wrong}")
         fits = unit.kind in ("record", "person") and unit.party is None and unit.apart is None and not more
         fits = fits and unit.count <= MOST_RECORDS and asked.wrt == (keys.block.source,)

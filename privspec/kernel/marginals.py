@@ -26,7 +26,7 @@ no Gaussian noise has a loss below (sum_T sqrt(p_T) tr(Y_T' V_T S))^2 / (mu^2 tr
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -399,7 +399,7 @@ def held_by(case: PlanUnderCheck, source: str) -> None:
         raise case.block.wrong("is about other data, or other trust, than the problem")
     kept = data[0].kept
     for asked in case.frame.obligations:
-        wrong = wrong_person([(unit.kind, unit.count) for unit in asked.units], [kept])
+        wrong = wrong_person(asked.units, [kept])
         if wrong or (kept and kept.per_cell is not None):
             raise case.block.wrong(wrong or "keeps records cell by cell")
 
@@ -407,7 +407,7 @@ def held_by(case: PlanUnderCheck, source: str) -> None:
 def seen_unit(case: PlanUnderCheck, view: View, block: Marginals) -> Records:
     """That of a view; refused for single records where which are kept depends on others."""
     found = unit_of(view, block)
-    if wrong_person([(unit.kind, found.count) for unit in view.units], [case.frame.data[0].kept]):
+    if wrong_person([replace(unit, count=found.count) for unit in view.units], [case.frame.data[0].kept]):
         raise Refused("is about other units than records of the table")
     return found
 

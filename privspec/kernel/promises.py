@@ -9,7 +9,7 @@ from typing import Any
 from privspec.kernel.changes import Change
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.problem import PLAN, Guarantee, Mechanism, PlanUnderCheck, notes_of
-from privspec.kernel.core.reading import JsonNode, Positive, Refused, frozen, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.divergences import Condition
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
@@ -49,6 +49,16 @@ class SharedBudget:
     def __post_init__(self) -> None:
         if self.each < 0 or self.count * self.each != self.budget or self.fit > self.count:
             raise Refused("has rounds that do not share their budget")
+
+
+@frozen
+class Accuracy:
+    """A line that asks for `weight` times an error, of the kind that the loss is about, to be `bound` at most."""
+
+    weight: Size
+    bound: Fraction
+    line: Whole
+    text: str
 
 
 @frozen
@@ -205,7 +215,7 @@ def of_one_figure(
     Args: notes, what noise of this law rests on; sees, what whoever sees the outputs sees, in words.
     """
     asked, measure, (name,) = guarantee.obligation, guarantee.obligation.measure, term.law.figures
-    rests = *notes, *notes_of([(one.kind, one.count) for one in asked.units])
+    rests = *notes, *notes_of(asked.units)
     fits = guarantee.because == rests and set(guarantee.achieved) == {name} and measure.of.of_laws
     if not fits or measure.each:
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")

@@ -40,14 +40,13 @@ from privspec.kernel.core.reading import (
     Positive,
     Refused,
     Size,
-    Whole,
     Wholes,
     frozen,
 )
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES, Measure
-from privspec.kernel.promises import OneOutput, Promise, Question, epsilon_of, judge_promises
+from privspec.kernel.promises import Accuracy, OneOutput, Promise, Question, epsilon_of, judge_promises
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
 from privspec.kernel.worth import LowerBound, PriceableRules, judge_bounded, judge_lines, judge_worth
@@ -276,16 +275,6 @@ class CellRules(ReportRules):
 
 
 # --- sets of values -------------------------------------------------------------------------------
-
-
-@frozen
-class Accuracy:
-    """A line that asks for `weight` times the sum of the squared errors of all counts to be `bound` at most."""
-
-    weight: Size
-    bound: Fraction
-    line: Whole
-    text: str
 
 
 def together(columns: tuple[Column, ...]) -> tuple[str, ...]:

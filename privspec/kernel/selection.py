@@ -30,13 +30,13 @@ from privspec.kernel.core.problem import (
     read_guarantees,
     wrong_person,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
 from privspec.kernel.laws.several import ByLargest, ByPeeling
 from privspec.kernel.measures import PURE
-from privspec.kernel.promises import OneOutput, Promise, Question, judge_promises
+from privspec.kernel.promises import Accuracy, OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import derive
 from privspec.kernel.tables_forms import means
 from privspec.kernel.terms import Pick, Table
@@ -145,16 +145,6 @@ class Cost:
     def __post_init__(self) -> None:
         if self.power > 2 or (self.power > 1 and self.form != "distance") or (self.worst and self.form != "ranks"):
             raise Refused("is no cost that is known")
-
-
-@frozen
-class Accuracy:
-    """A line that asks for `weight` times what the loss is about to be `bound` at most."""
-
-    weight: Size
-    bound: Fraction
-    line: Whole
-    text: str
 
 
 @frozen
@@ -719,7 +709,7 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
     held = [(data.name, data.party) for data in frame.data] == [(block.source, None)]
     single = all(unit.apart is None for unit in units) and len(units) == len(lines)
     every = any(unit.adding and unit.kind == "everything" for unit in units)
-    people = wrong_person([(u.kind, u.count) for u in units[:1]], [frame.data[0].kept]) if held and units else ""
+    people = wrong_person(units[:1], [frame.data[0].kept]) if held and units else ""
     people = people or ("is about people, and about records" if "person" in kinds and len(kinds) > 1 else "")
     for text, holds in (
         ("does not read just the one input of the problem", held),

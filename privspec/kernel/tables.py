@@ -74,7 +74,7 @@ class Executed(Mechanism):
 def common_law(
     table: tuple[tuple[Fraction, ...], ...], size: tuple[int, int]
 ) -> tuple[tuple[tuple[int, ...], ...], int]:
-    """Numerators and common denominator of a table of a known size."""
+    """Numerators and common denominator of a law of a known size, whose rows sum to one."""
     whole = 1
     if len(table) != size[0] or any(len(row) != size[1] for row in table):
         raise Refused(f"has probabilities of another size than {size[0]} x {size[1]}")
@@ -82,7 +82,11 @@ def common_law(
         whole = lcm(whole, below)
         if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
             raise Refused("has probabilities that have no common denominator of a reasonable size")
-    return tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table), whole
+    laws = tuple(tuple(p.numerator * (whole // p.denominator) for p in row) for row in table)
+    for number, law in enumerate(laws):
+        if sum(law) != whole:
+            raise Refused(f"has probabilities of a row, {number}, that does not sum to one")
+    return laws, whole
 
 
 def laws_compared(table: Table, outputs: Collection[str], asked: Compared) -> FiniteLaws:

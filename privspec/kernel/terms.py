@@ -79,7 +79,7 @@ class Table:
     def __post_init__(self) -> None:
         width = {len(row) for row in self.rows} | {len(shown) for _, shown in self.places}
         if len(width) != 1 or not self.places or any(min(row) < 0 or sum(row) != self.whole for row in self.rows):
-            raise Refused("has a row that is no law of its columns: it does not sum to one")
+            raise Refused("has a row that is no law of its columns: its chances do not add up to one")
 
     public = False
 

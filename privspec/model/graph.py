@@ -377,6 +377,11 @@ class GraphNode:
     label: str | None = None
 
     @property
+    def bounds(self) -> tuple[Fraction | None, Fraction | None]:
+        """Between which ends its numbers lie, None where there is none."""
+        return (None, None) if self.domain is None else self.domain.bounds
+
+    @property
     def value_count(self) -> int:
         """How many values it may have, one member's where it has an index; 0 where they are not finitely many."""
         return (self.domain.size if self.domain is not None else None) or 0

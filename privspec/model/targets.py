@@ -22,10 +22,10 @@ from privspec.language.walk import children, names_used, reached
 from privspec.model.domains import ENUMERATION_LIMIT, Table
 from privspec.model.evaluate import Environment, Reader, Values, bind_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.library import Argument, Bound, function_of
+from privspec.model.library import Argument, Bound, Tally, function_of
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure
-from privspec.model.values import Array, CellCounts, Value, as_float, show
+from privspec.model.values import Array, CellCounts, Value, as_float, word
 
 if TYPE_CHECKING:
     from privspec.core.columns import Cells
@@ -60,6 +60,27 @@ def call_of(model: Model, call: syntax.Call) -> Bound:
     Raises: Failure.
     """
     return bind_call(call, _Declared(environment(model), model).arguments(call)[0])
+
+
+def tallies_of(model: Model, expr: syntax.Node | None) -> list[tuple[str, Tally]]:
+    """The tables of counts that an expression gives, one after another; none where it gives others, or is released.
+
+    Each with the input that it counts, or "" where that has no name of its own.
+    Raises: Failure.
+    """
+    match expr:
+        case syntax.Name(id=name) if name in model.nodes:
+            node = model.nodes[name]
+            plain = node.index is None and node.kind is not VariableKind.OUTPUT
+            return tallies_of(model, node.definition) if plain else []
+        case syntax.Vector(items=items):
+            parts = [tallies_of(model, item) for item in items]
+            return [one for part in parts for one in part] if all(parts) else []
+        case syntax.Call():
+            first = expr.arguments[0] if expr.arguments else None
+            name = first.id if isinstance(first, syntax.Name) else ""
+            return [(name, one) for one in call_of(model, expr).tallies]
+    return []
 
 
 @once
@@ -234,7 +255,7 @@ def label(element: Any) -> int | float | str:
     """An element of a domain as files show it: a number where it is one, a ranking best first."""
     if isinstance(element, Fraction):
         return int(element) if element.denominator == 1 and abs(element) < 2**62 else float(element)
-    return " ".join(show(item) for item in element) if isinstance(element, tuple) else show(element)
+    return word(element)
 
 
 def _of_name(model: Model, name: str) -> Labels | None:
@@ -276,7 +297,8 @@ def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
     A table that is too large to be laid out has no counts at all, so that it is told apart by its columns only.
     """
     laid_out = model.size <= ENUMERATION_LIMIT
-    if not laid_out and any(one.kind is not VariableKind.INPUT for one in _used(model, expr)):
+    used = (model.nodes[name] for name in names_used(expr) if name in model.nodes and name not in model.values)
+    if not laid_out and any(one.kind is not VariableKind.INPUT for one in used):
         return None
     tables = {b.name: CellCounts(b.base_domain, np.zeros(0)) for b in model.blocks if isinstance(b.base_domain, Table)}
     try:
@@ -285,11 +307,6 @@ def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
     except Failure:
         return None
     return None if bound.labels is None else bound.labels()
-
-
-def _used(model: Model, expr: syntax.Expr) -> Iterable[GraphNode]:
-    """The variables without a public value that an expression names."""
-    return (model.nodes[name] for name in names_used(expr) if name in model.nodes and name not in model.values)
 
 
 COORDINATES_LIMIT = 1024

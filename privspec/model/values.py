@@ -26,6 +26,7 @@ __all__ = [
     "joined_length",
     "readable",
     "show",
+    "word",
 ]
 
 
@@ -41,6 +42,11 @@ Value: TypeAlias = Fraction | NDArray[Any] | str | tuple[Symbol, ...] | CellCoun
 """A number (exact), an array (float64, or object holding fractions), a word or text, a set, a table."""
 
 Values: TypeAlias = Mapping[str, Value]
+
+
+def word(element: object) -> str:
+    """An element of a domain as data write it: a ranking best first, with spaces."""
+    return " ".join(show(item) for item in element) if isinstance(element, tuple) else show(element)
 
 
 def joined_length(shapes: Sequence[tuple[int, ...]]) -> int | None:

@@ -299,7 +299,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     (source,), (output,) = model.inputs, model.outputs
     finite = f"finite reports of the real number {source.name}"
-    low, high = (None, None) if source.domain is None else source.domain.bounds
+    low, high = source.bounds
     step = Fraction(1, 10) if low is None or high is None else (high - low) / 10
     ends = f"{show(low or Fraction(0))}, {show(high if high is not None else Fraction(1))}, {show(step)}"
     grid = (

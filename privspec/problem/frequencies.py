@@ -16,7 +16,8 @@ import numpy as np
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, Accuracy, FrequencyBlock, together
+from privspec.kernel.promises import Accuracy
+from privspec.kernel.reports import MOST_PARTIES, MOST_VALUES, FrequencyBlock, together
 from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -56,7 +56,7 @@ from privspec.model.neighbours import (
 )
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
+from privspec.model.values import word
 from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_lowering import (
     Errors,
@@ -404,13 +404,8 @@ def column_of(name: str, domain: Domain) -> Column:
         return replace(column_of(name, domain.whole), shared=False, cuts=domain.words())
     if isinstance(domain, IntegerRange):
         return Column(name, (), domain.low, domain.high, shared=False, cuts=())
-    values = tuple(_member(item) for item in domain.elements())
+    values = tuple(map(word, domain.elements()))
     return Column(name, values, None, None, shared=isinstance(domain, Between), cuts=())
-
-
-def _member(item: Any) -> str:
-    """A value of a finite domain as data write it; a ranking best first, with spaces."""
-    return " ".join(show(word) for word in item) if isinstance(item, tuple) else show(item)
 
 
 def difference_of(model: Model, moved: Requirement) -> tuple[Difference, ...] | None:

@@ -24,7 +24,7 @@ from privspec.model.measures import Personalised
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
-from privspec.model.targets import call_of, environment
+from privspec.model.targets import environment, tallies_of
 from privspec.problem.linear import columns_of, free
 from privspec.problem.terms import Measured, measured, multiples
 
@@ -222,28 +222,13 @@ class Reader:
 
     def counts(self, expr: syntax.Node) -> tuple[Tally, ...]:
         """The tables of counts that an expression gives, one after another."""
-        match expr:
-            case syntax.Name(id=name) if name in self.model.nodes:
-                node = self.model.nodes[name]
-                if node.definition is None or node.index is not None or node.kind is syntax.VariableKind.OUTPUT:
-                    raise OtherFormError
-                return self.counts(node.definition)
-            case syntax.Vector(items=items):
-                return tuple(own for item in items for own in self.counts(item))
-            case syntax.Call():
-                tallies = self._tallies(expr)
-                if not tallies:
-                    raise OtherFormError
-                return tallies
-            case _:
-                raise OtherFormError
-
-    def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
-        """What a call counts of the input."""
         try:
-            return call_of(self.model, call).tallies
+            found = tallies_of(self.model, expr)
         except Failure as failure:
             raise OtherFormError from failure
+        if not found:
+            raise OtherFormError
+        return tuple(tally for _, tally in found)
 
     # --- losses -------------------------------------------------------------------------------------
 

@@ -478,7 +478,7 @@ def _unsupported(model: Model) -> Iterator[Unsupported]:
 
 def _of_interval(model: Model, source: GraphNode, what: str) -> Iterator[Unsupported]:
     """What is not known of real numbers."""
-    low, high = (None, None) if source.domain is None else source.domain.bounds
+    low, high = source.bounds
     if low is None or high is None or low >= high:
         yield source.span, f"{what}, which has no bounds", f"write `input {source.name}[{source.index}] in [0, 1]`"
         return

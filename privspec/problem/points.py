@@ -91,7 +91,7 @@ def block_of(model: Model) -> PointBlock:
     base = model.block(source.name).base_domain
     ball, radius = (f"l{base.norm}", base.radius) if isinstance(base, Ball) else (None, None)
     low, high = base.bounds if radius is None else (None, None)
-    least, most = (None, None) if output.domain is None else output.domain.bounds
+    least, most = output.bounds
     reach = base.bounds
     if not _holds(least, reach[0], below=True) or not _holds(most, reach[1], below=False):
         message = f"{output.name} cannot be every point of {source.name}"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from privspec.core.records import dataclass
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, TOTAL_VARIATION, ZERO_CONCENTRATED
-from privspec.kernel.selection import Accuracy, Cost, Counts, Law, Leaders, Quantiles, Ranks, Selected, Where
+from privspec.kernel.promises import Accuracy
+from privspec.kernel.selection import Cost, Counts, Law, Leaders, Quantiles, Ranks, Selected, Where
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -134,7 +134,7 @@ def block_of(model: Model) -> StatisticBlock:
         count=records.count,
         dimension=records.dimension,
         radius=records.radius,
-        within=_ball(within),
+        within=Ball("l1" if isinstance(within, L1Ball) else "l2", within.radius),
         grid=GRID,
         each=call.node.name,
         pool=pool.name,
@@ -146,10 +146,6 @@ def block_of(model: Model) -> StatisticBlock:
         loss=_simulated(model, source),
         limits=limits,
     )
-
-
-def _ball(domain: BallDomain) -> Ball:
-    return Ball("l1" if isinstance(domain, L1Ball) else "l2", domain.radius)
 
 
 def _route(route: Route) -> NoisyRoute:

@@ -148,7 +148,7 @@ def _asked(problem: Any, part: Part, model: Model) -> Any:
 def share_range(model: Model, number: int) -> ChosenShare:
     """The number that is chosen for a line."""
     node = model.nodes[chosen_shares(model)[number]]
-    low, high = (None, None) if node.domain is None else node.domain.bounds
+    low, high = node.bounds
     return ChosenShare(node.name, max(low or Fraction(0), Fraction(0)), high)
 
 
@@ -384,18 +384,18 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
     found = build(sub, model.source, parameters=values, constants=constants, base=model.base, files=model.files)
     once_each = tuple(replace(one, times=1, only_if=None) for one in model.components)
     found = with_tallies(replace(found, name=model.name, components=once_each, trust=trust))
-    return Part(tuple(n.name for n in found.outputs), found, tuple(lines), family_of_part(found))
+    return Part(
+        tuple(n.name for n in found.outputs),
+        found,
+        tuple(lines),
+        next(family for family in FAMILIES if family.form != System.FORM and family.takes(found)),
+    )
 
 
 def _no_line(model: Model, output: str) -> Diagnostic:
     text = f"solve cannot compute a system with an output that no line is about ({output})"
     hint = "name it in a line of privacy, or release it by a spec of its own"
     return Diagnostic.at(model.source, model.nodes[output].span, "PS0501", text, help=hint)
-
-
-def family_of_part(model: Model) -> Family:
-    """The family of a part: one of those that are no system."""
-    return next(family for family in FAMILIES if family.form != System.FORM and family.takes(model))
 
 
 def _groups(model: Model) -> list[set[str]]:

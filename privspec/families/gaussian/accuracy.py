@@ -57,7 +57,7 @@ def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ..
 
     Of other noise than normal, of which a line bounds the size or a probability, the square of how far it is from that.
     """
-    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+    root = release.noise_map(problem.system.target)
     return tuple(
         limit.bound * (line_value(problem, release, limit.stated) / float(limit.stated.bound)) ** 2
         if not release.noise.normal and not limit.stated.of_squares

@@ -340,7 +340,7 @@ def offered(
     Args: words, its name, what speaks for it, and the solver; started, when its search was; sites, where noise enters.
     """
     name, reason, solver = words
-    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+    root = release.noise_map(problem.system.target)
     dual = None if bound is None else full_dual(problem, bound.solution, bound.budgets)
     return Candidate(
         name,

@@ -22,7 +22,7 @@ import scipy
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import bound_stated, down
+from privspec.families.amounts import Bound, bound_stated, cell, down
 from privspec.families.decision import Decided, Infeasible, decimal_up, float_down, shares_of, stated_mu
 from privspec.families.family import Settings
 from privspec.families.gaussian.accuracy import conflict_at, pure_conflict
@@ -400,9 +400,9 @@ class Picked:
                 found.append(replace(one, loss=float(cost), mechanism=None, lower_bound=None))
         return tuple(found)
 
-    def _bound(self, frame: Frame, release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
+    def _bound(self, frame: Frame, release: Release, loss: float) -> Bound | None:
         """The witness that nothing costs less, what it proves, and the words for the mechanisms that it is about."""
-        best: tuple[dict[str, Any], float, str] | None = None
+        best: Bound | None = None
         for witness in self._witnesses(frame, release, loss):
             item, asked = JsonNode(witness, "claims.bound"), cast("Any", frame.blocks[0])
             derived, words = least(frame, asked, LinearRules(), release, item)
@@ -413,10 +413,9 @@ class Picked:
 
     def _witnesses(self, frame: Frame, release: Release, loss: float) -> Iterator[dict[str, Any]]:
         """By the dual point, and by each accuracy line about one number under pure epsilon."""
-        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
         mechanism, alone = self.choice.chosen.mechanism, self.search.found.rest is None
         if alone and self.value <= self.search.found.low:
-            yield {"proofs": [], "cells": [last]}
+            yield {"proofs": [], "cells": [cell()]}
             return
         proofs = list[dict[str, Any]]()
         if mechanism is not None and mechanism.dual is not None:
@@ -465,7 +464,6 @@ class Shows:
     def excluded(self) -> list[dict[str, Any]]:
         """A cell of amounts at which no mechanism meets the lines, and all larger ones."""
         search = self.decision.search
-        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
 
         def out(value: Fraction) -> bool:
             """Whether no mechanism meets the lines at an amount."""
@@ -473,7 +471,7 @@ class Shows:
             return self.proof.restated(JsonNode(self.stated(value), "mu")).at(lines) > 0
 
         low = _largest(out, search.found.low, self.decision.value)
-        return [{"upto": str(low), "proof": 0, "mu": self.stated(low)}, last] if low > search.found.low else [last]
+        return [cell(low, 0, self.stated(low)), cell()] if low > search.found.low else [cell()]
 
     def cells(self, loss: float) -> list[dict[str, Any]]:
         """Cells in which nothing costs less than the least of what is proved at their ends, as nearly as so many allow.
@@ -487,10 +485,10 @@ class Shows:
                 break
         else:
             raise Refused("the range is not cut into few cells")
-        *inside, last = [{"upto": str(end), "proof": 0, "mu": curve.stated(end)} for end in ends]
-        if last["upto"] == str(self.decision.search.found.high):
+        *inside, last = [cell(end, 0, curve.stated(end)) for end in ends]
+        if ends[-1] == self.decision.search.found.high:
             return [*inside, last | {"upto": None}]
-        return [*inside, last, {"upto": None, "proof": None, "mu": []}]
+        return [*inside, last, cell()]
 
 
 class Curve:

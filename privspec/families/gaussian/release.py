@@ -114,6 +114,10 @@ class LinearRelease:
             raise InternalError("a release without reconstruction")
         return np.asarray(target @ self.inputs_matrix.to_float())
 
+    def noise_map(self, target: Array) -> Array:
+        """The map (m, k) from independent noise of deviation one to the outputs."""
+        return np.asarray(self.output_map(target) * np.sqrt(self.row_variances()))
+
     def output_variances(self, target: Array) -> Array:
         """The variance (m,) of the noise in each output."""
         deviations = np.sqrt(self.row_variances())

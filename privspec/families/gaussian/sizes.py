@@ -51,7 +51,7 @@ def sized(problem: Problem, build: Callable[[Problem], T]) -> T:
             return found
         release = found.mechanism.release
         # the standard deviations (q,) of the error terms
-        root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+        root = release.noise_map(problem.system.target)
         deviations = np.linalg.norm(np.asarray(problem.system.error_map @ root), axis=1)
         value = float(deviations.sum())
         used = weights

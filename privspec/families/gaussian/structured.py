@@ -113,7 +113,7 @@ class Offer:
     def _stated(self, system: System) -> dict[str, Any]:
         guarantees = []
         for number, ((requirement, asked), achieved) in enumerate(zip(system.lines, self.reached, strict=True)):
-            group = notes_of([(unit.kind, unit.count) for unit in asked.units])
+            group = notes_of(asked.units)
             guarantees.append(guarantee(requirement, number, achieved, (*self.notes, *group)))
         own = {"problem": write(system.frame), "mechanism": self.mechanism, "guarantees": guarantees}
         return own | {"claims": {"bound": self.witness}}

@@ -9,18 +9,13 @@ from typing import Any, ClassVar
 
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import bound_stated, down
-from privspec.families.decision import Decided, Infeasible, decimal_up, float_down, missed
+from privspec.families.amounts import Bound, cell, down
+from privspec.families.decision import Decided, Infeasible, decimal_up, missed
 from privspec.families.family import Settings
 from privspec.families.number.reports import Histograms, System, best_of_all, name_of, sets_stated
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import JsonNode, read
-from privspec.kernel.priced import Priced, least
 from privspec.kernel.reports import Frequencies, FrequencyBlock, FrequencyRules, least_loss, least_of_all
-from privspec.kernel.writing import write
+from privspec.kernel.worth import PriceableRules
 from privspec.model.graph import Model
-from privspec.model.values import show
-from privspec.problem.elaborate import elaborate
 from privspec.problem.frequencies import LARGEST_EPSILON, block_of
 from privspec.problem.priced import inner, lines_at, parsed
 
@@ -38,6 +33,7 @@ class Search(amounts.Search):
 
     block: FrequencyBlock
     farthest: ClassVar[Fraction] = Fraction(LARGEST_EPSILON)
+    rules: ClassVar[PriceableRules] = FrequencyRules()
 
     @cached_property
     def limits(self) -> list[tuple[tuple[Fraction, bool], ...]]:
@@ -97,33 +93,18 @@ def priced(model: Model, settings: Settings) -> Decided | Infeasible:
 
 def _stated(search: Search, value: Fraction, found: Frequencies, loss: float) -> dict[str, Any]:
     """The sets as they stand in the plan, and the bound."""
-    whole = write(elaborate(search.model))
-    seconds = perf_counter() - search.started
-    solver = {"name": "closed form", "seconds": seconds}
-    return {
-        **sets_stated(search.model_at(value), found),
-        "problem": whole,
-        **bound_stated(_bound(search, whole, value, found, loss)),
-        "remarks": {"binding": [], "solver": solver},
-    }
+    said = sets_stated(search.model_at(value), found)
+    return search.stated(said, _bound(search, value, found, loss), {"name": "closed form"})
 
 
-def _bound(
-    search: Search, whole: dict[str, Any], value: Fraction, found: Frequencies, loss: float
-) -> tuple[dict[str, Any], float, str]:
+def _bound(search: Search, value: Fraction, found: Frequencies, loss: float) -> Bound:
     """The cells of the range that prove the cost, and what they prove."""
-    frame = read_frame(JsonNode(whole, "problem"))
-    asked = read(Priced, frame.blocks[0])
     if search.found.rest is None:
         ends = [down(value * (1 - 2 * CLOSE))]
         ends = [end for end in ends if end > search.found.low]
     else:
         ends = _ends(search, Fraction(loss))
-    cells: list[dict[str, Any]] = [{"upto": show(end), "proof": 0, "mu": []} for end in ends]
-    last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
-    made = {"proofs": [], "cells": [*cells, last]}
-    derived, words = least(frame, asked, FrequencyRules(), found, JsonNode(made, "claims.bound"))
-    return made, min(float_down(derived), loss), words[0]
+    return search.bound(found, {"proofs": [], "cells": [*(cell(end, 0) for end in ends), cell()]}, loss)
 
 
 def _ends(search: Search, loss: Fraction) -> list[Fraction]:

@@ -228,7 +228,7 @@ def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
 def _none_at_ends(model: Model) -> Infeasible | None:
     """That reports of the two ends of the number cannot meet all lines: then those of all its values cannot either."""
     (source,) = model.inputs
-    low, high = (None, None) if source.domain is None else source.domain.bounds
+    low, high = source.bounds
     if not model.constraints or source.index is not None or low is None or high is None:
         return None
     ends = syntax.SetOf((syntax.Number(low), syntax.Number(high)))

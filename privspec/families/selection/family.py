@@ -40,11 +40,11 @@ from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.exponential import Target, steps_of
 from privspec.kernel.measures import PURE, PURE_MEASURES
+from privspec.kernel.promises import Accuracy
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
     NOTE,
-    Accuracy,
     Drawn,
     Executed,
     Jointly,

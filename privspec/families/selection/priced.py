@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property
 from time import perf_counter
 from typing import Any, ClassVar
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import beyond, bound_stated, down
-from privspec.families.decision import Decided, decimal_up, float_down
+from privspec.families.amounts import Bound, beyond, cell, down
+from privspec.families.decision import Decided, decimal_up
 from privspec.families.family import Settings
 from privspec.families.selection.family import NAMES, System, calibrated, mechanisms, stated, system_of
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import JsonNode, Refused, read
-from privspec.kernel.priced import Priced, least
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.selection import Drawn, Selected, SelectionRules
-from privspec.kernel.writing import write
+from privspec.kernel.worth import PriceableRules
 from privspec.model.graph import Model
-from privspec.model.values import show
-from privspec.problem.elaborate import elaborate
 from privspec.problem.priced import inner, lines_at, parsed
 from privspec.problem.selection import LARGEST_EPSILON, block_of
 
@@ -37,6 +33,7 @@ class Search(amounts.Search):
 
     block: Selected
     farthest: ClassVar[Fraction] = Fraction(LARGEST_EPSILON)
+    rules: ClassVar[PriceableRules] = SelectionRules()
 
     def at(self, value: Fraction) -> System:
         """The spec at an amount."""
@@ -49,29 +46,15 @@ class Search(amounts.Search):
         lines = self.block.accuracy
         return best if best.base > 1 and all(one.weight * best.off <= one.bound for one in lines) else None
 
-    @cached_property
-    def asked(self) -> tuple[Any, Priced, dict[str, Any]]:
-        """The problem as the kernel reads it, and as it is stated."""
-        whole = write(elaborate(self.model))
-        frame = read_frame(JsonNode(whole, "problem"))
-        return frame, read(Priced, frame.blocks[0]), whole
-
-    def proved(self, value: Fraction, drawn: Drawn) -> dict[str, Any] | None:
+    def shown(self, value: Fraction, drawn: Drawn) -> dict[str, Any] | None:
         """Cells that prove that no mechanism keeps to the lines up to an amount; None where none are known."""
-        frame, asked, _ = self.asked
         halves = [Fraction(k, 2) for k in range(1, 41)] if self.block.records is not None else []
         for far in (*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))):
-            cells = [
-                {"upto": show(value), "proof": 0, "mu": []},
-                {"upto": None, "proof": None, "mu": []},
-            ]
-            made = {"proofs": [{"records": str(far)}], "cells": cells}
-            try:
-                cost, _ = least(frame, asked, SelectionRules(), drawn, JsonNode(made, "claims.bound"))
-            except Refused:
-                continue
-            if cost >= self.found.cost(value):
-                return made
+            made = {"proofs": [{"records": str(far)}], "cells": [cell(value, 0), cell()]}
+            with suppress(Refused):
+                cost, _ = self.proved(drawn, made)
+                if cost >= self.found.cost(value):
+                    return made
         return None
 
 
@@ -106,27 +89,17 @@ def priced(model: Model, settings: Settings) -> Decided:
 
 def _stated(search: Search, value: Fraction, drawn: Drawn, loss: float) -> dict[str, Any]:
     """The draw as it stands in the plan, and the bound."""
-    *_, whole = search.asked
-    solver = {"name": "calibration at the exact ratio", "seconds": perf_counter() - search.started}
-    return {
-        **stated(search.at(value), drawn),
-        "problem": whole,
-        **bound_stated(_bound(search, value, drawn, loss)),
-        "remarks": {"binding": [], "solver": solver},
-    }
+    said, solver = stated(search.at(value), drawn), {"name": "calibration at the exact ratio"}
+    return search.stated(said, _bound(search, value, drawn, loss), solver)
 
 
-def _bound(search: Search, value: Fraction, drawn: Drawn, loss: float) -> tuple[dict[str, Any], float, str] | None:
+def _bound(search: Search, value: Fraction, drawn: Drawn, loss: float) -> Bound | None:
     """The largest amount up to which a witness proves that no mechanism keeps to the lines."""
     low, high, best = search.found.low, value, None
     while high - low > high * CLOSE * 100:
         middle = down((low + high) / 2)
         if not low < middle < high:
             break
-        made = search.proved(middle, drawn)
+        made = search.shown(middle, drawn)
         low, high, best = (low, middle, best) if made is None else (middle, high, made)
-    if best is None:
-        return None
-    frame, asked, _ = search.asked
-    derived, words = least(frame, asked, SelectionRules(), drawn, JsonNode(best, "claims.bound"))
-    return best, min(float_down(derived), loss), words[0]
+    return None if best is None else search.bound(drawn, best, loss)

@@ -7,6 +7,7 @@ there, and so at no smaller amount.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from math import exp, log
 from time import perf_counter
@@ -17,17 +18,16 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import bound_stated, down
+from privspec.families.amounts import Bound, cell, down
 from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, explained, solved
 from privspec.families.tables.family import executed_of, fairness_of, guarantee_of
 from privspec.families.tables.system import TableSystem, table_of, to_program
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import JsonNode, Refused, read
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import DELTA
-from privspec.kernel.priced import Priced, least
 from privspec.kernel.tables import Tables, among, least_of_any
+from privspec.kernel.worth import PriceableRules
 from privspec.kernel.writing import write
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -53,6 +53,7 @@ class Search(amounts.Search):
 
     problem: Problem
     farthest: ClassVar[Fraction] = Fraction(40)
+    rules: ClassVar[PriceableRules] = Tables()
 
     @property
     def table(self) -> Table:
@@ -219,60 +220,45 @@ class PricedTable:
 
     def _stated(self) -> dict[str, Any]:
         """The table as it stands in the plan, and the bound."""
-        search, table, whole = self.search, self.table, write(elaborate(self.search.model))
-        seconds = perf_counter() - search.started
-        return {
-            "problem": whole,
+        search, table = self.search, self.table
+        said = {
             "mechanism": write(executed_of(table)),
             "guarantees": [guarantee_of(table, one) for one in table.system.requested],
             "fairness": fairness_of(table),
-            **bound_stated(self._bound(whole, self.loss)),
-            "remarks": {
-                "recognised": None,
-                "binding": [],
-                "solver": {**table.solver(), "seconds": seconds, "tolerance": search.settings.tolerance},
-            },
+            "remarks": {"recognised": None, "binding": []},
         }
+        solver = {**table.solver(), "tolerance": search.settings.tolerance}
+        return search.stated(said, self._bound(self.loss), solver)
 
-    def _bound(self, whole: dict[str, Any], loss: float) -> tuple[dict[str, Any], float, str] | None:
+    def _bound(self, loss: float) -> Bound | None:
         """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
-        frame = read_frame(JsonNode(whole, "problem"))
-        asked = read(Priced, frame.blocks[0])
-        own = self.search.table
+        search, own = self.search, self.search.table
         executed = replace(executed_of(self.table), block=own)
-        step, low = Fraction(CLOSE), self.search.found.low
-        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
-        if self.search.found.rest is not None:
+        step, low = Fraction(CLOSE), search.found.low
+        if search.found.rest is not None:
             known, best = dict(self.samples), None
             for _ in range(PASSES):
-                made = self._cells(known, last)
-                try:
-                    derived, words = least(frame, asked, Tables(), executed, JsonNode(made, "claims.bound"))
-                except Refused:
-                    continue
-                found = made, min(float_down(derived), loss), words[0]
-                best = found if best is None or found[1] > best[1] else best
+                with suppress(Refused):
+                    found = search.bound(executed, self._cells(known), loss)
+                    best = found if best is None or found[1] > best[1] else best
             return best
         for _ in range(ROOM):
             at = down(self.value * (1 - step))
             step *= 4
             if at <= low:
-                return {"proofs": [], "cells": [last]}, min(float_down(self.search.found.cost(low)), loss), among(own)
-            for line in range(len(self.search.table.accuracy)):
+                return {"proofs": [], "cells": [cell()]}, min(float_down(search.found.cost(low)), loss), among(own)
+            for line in range(len(own.accuracy)):
                 witness = self._witness(at, line)
                 if witness is None:
                     continue
-                first = {"upto": show(at), "proof": 0, "mu": []}
-                made = {"proofs": [witness], "cells": [first, last]}
-                try:
-                    derived, words = least(frame, asked, Tables(), executed, JsonNode(made, "claims.bound"))
-                except Refused:
-                    continue
-                if derived >= self.search.found.cost(at):
-                    return made, min(float_down(derived), loss), words[0]
+                made = {"proofs": [witness], "cells": [cell(at, 0), cell()]}
+                with suppress(Refused):
+                    derived, words = search.proved(executed, made)
+                    if derived >= search.found.cost(at):
+                        return made, min(float_down(derived), loss), words
         return None
 
-    def _cells(self, known: dict[float, float], last: dict[str, Any]) -> dict[str, Any]:
+    def _cells(self, known: dict[float, float]) -> dict[str, Any]:
         """Cells of about equal bounds, each with the dual of the best table at its upper end, which is then `known`."""
         at, errors = (np.array(column) for column in zip(*sorted(known.items()), strict=True))
         floor = float(least_of_any(self.search.table))  # what is proved beside the price, above what holds anyway
@@ -286,12 +272,12 @@ class PricedTable:
             found = self.search.solved(end, self.search.table)
             if found is not None:
                 known[float(end)] = found.loss
-                cells.append({"upto": show(end), "proof": len(proofs), "mu": []})
+                cells.append(cell(end, len(proofs)))
                 proofs.append(next(iter(found.witnesses())))
         if cells and Fraction(cells[-1]["upto"]) == self.search.found.high:
             cells[-1]["upto"] = None
             return {"proofs": proofs, "cells": cells}
-        return {"proofs": proofs, "cells": [*cells, last]}
+        return {"proofs": proofs, "cells": [*cells, cell()]}
 
     def _ends(self, aim: float, at: Array, errors: Array) -> list[Fraction] | None:
         """Ends of cells in which about so much is proved, by the amounts that were tried; None for too many."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, permutations
@@ -16,6 +15,7 @@ from typing import Any
 from flint import ctx
 
 from privspec.core.records import dataclass
+from privspec.core.rounding import in_digits
 from privspec.core.spans import Span
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end
@@ -173,8 +173,7 @@ def spoken(probability: Fraction, digits: int = 4) -> str:
     """Exact where that is short, else to so many significant digits."""
     if probability.denominator < 1000:
         return str(probability)
-    places = Context(prec=digits)
-    return f"about {places.divide(Decimal(probability.numerator), Decimal(probability.denominator))}"
+    return f"about {in_digits(probability, digits)}"
 
 
 def _words(ballot: Ballot) -> str:

@@ -353,7 +353,7 @@ class LinearLayout:
 
 def _check_person(item: JsonNode, some: tuple[Difference, ...], held: list[Any], line: Obligation | View) -> None:
     """What one person changes follows from what is kept of their records; bounds look at whether it surely does."""
-    if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
+    if wrong := wrong_person(line.units, [data.kept for _, data in held]):
         raise item.wrong(wrong)
     kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
     if [replace(one, cover=None) for one in some] != [

@@ -203,7 +203,7 @@ def _says(case: PlanUnderCheck, guarantee: Guarantee, found: Verdict) -> None:
 def _check_stated(case: PlanUnderCheck, release: Release, guarantee: Guarantee) -> None:
     """A guarantee rests on the notes of its noise, and gives its figures; parties with their own have one figure."""
     asked, figures = guarantee.obligation, release.noise.figures
-    notes = notes_of([(unit.kind, unit.count) for unit in asked.units])
+    notes = notes_of(asked.units)
     if guarantee.because != (*release.noise.notes, "post-processing", *notes):
         raise case.guarantees.wrong("rests on notes that do not fit the noise")
     given = figures[:1] if asked.measure.each else figures

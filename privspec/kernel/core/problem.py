@@ -7,6 +7,7 @@ rules of a block say what its law of some outputs lets through, for each differe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -418,9 +419,9 @@ def of_person(held: list[tuple[int, int, ContributionBound, Wholes]], *, adding:
     return found
 
 
-def wrong_person(units: list[tuple[str, int]], kept: list[ContributionBound | None]) -> str:
-    """What is wrong where units, a kind and a count each, change inputs of which some keep records of each person."""
-    persons = [count for kind, count in units if kind == "person"]
+def wrong_person(units: Sequence[Unit], kept: list[ContributionBound | None]) -> str:
+    """What is wrong where units change inputs of which some keep records of each person."""
+    persons = [unit.count for unit in units if unit.kind == "person"]
     if not persons:
         return "changes single records where which of them are kept depends on others" if any(kept) else ""
     if len(units) > 1 or any(one is None or one.most != persons[0] for one in kept):
@@ -428,11 +429,11 @@ def wrong_person(units: list[tuple[str, int]], kept: list[ContributionBound | No
     return ""
 
 
-def notes_of(units: list[tuple[str, int]]) -> tuple[str, ...]:
-    """The notes that a guarantee of these units, a kind and a count each, rests on."""
-    if any(kind == "person" for kind, _ in units):
+def notes_of(units: Sequence[Unit]) -> tuple[str, ...]:
+    """The notes that a guarantee of these units rests on."""
+    if any(unit.kind == "person" for unit in units):
         return ("people",)
-    return ("group-privacy",) if any(count > 1 for _, count in units) else ()
+    return ("group-privacy",) if any(unit.count > 1 for unit in units) else ()
 
 
 def in_turn(bounds: list[dict[str, Fraction] | None]) -> dict[str, Fraction] | None:

@@ -347,7 +347,12 @@ class JointMechanism(Mechanism):
         if not private:
             raise UsageError.of("PS0851", "a joint draw takes its numbers from the operating system: no seed")
         need_pynacl()
-        return cls(mechanism, terms_of(mechanism, mechanism.voters), digest, transcript)
+        return cls(
+            mechanism,
+            Terms(tuple(str(winner) for winner in mechanism.winners), mechanism.voters, mechanism.lottery.number),
+            digest,
+            transcript,
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -390,14 +395,6 @@ class _Assembly(Secret):
         if outcome.winner is None:
             raise void(outcome.report, self.mechanism.transcript)
         return Drawn({whole.output: np.asarray(whole.winners[terms.alternatives.index(outcome.winner)])})
-
-
-def terms_of(mechanism: VotingMechanism, voters: int) -> Terms:
-    """The terms of a plan's joint draw.
-
-    Raises: UsageError PS0851.
-    """
-    return Terms(tuple(str(winner) for winner in mechanism.winners), voters, mechanism.lottery.number)
 
 
 def read_transcript(

@@ -268,11 +268,6 @@ def commitment(session: str, sender: str, position: int, entry: int, nonce: byte
     return digest(b"privspec commit", session.encode(), sender.encode(), numbers, nonce)
 
 
-def list_digest(ballots: list[bytes]) -> bytes:
-    """Of the mixed list."""
-    return digest(b"privspec list", *ballots)
-
-
 def protection(everybody: Fraction | None, one_voter: Fraction | None) -> str:
     """What a vote is protected by: e^epsilon against who sees a transcript, and against one voter (None: no bound)."""
     return (
@@ -446,7 +441,7 @@ class Checker:
         if number == len(self._mixers) - 1:
             if len({ballot[:KEY] for ballot in ballots}) != len(ballots):
                 return "posted a list that holds a ballot twice, sealed anew"
-            self.agreed = list_digest(ballots)
+            self.agreed = digest(b"privspec list", *ballots)
         self.lists.append(ballots)
         if number == 0:
             self.rejected = rejected
