@@ -137,6 +137,10 @@ def synthetic(plan: Mapping[str, Any], release: Any, model: Model, records: int,
         _refuse("this is no release", "a release is what `privspec run PLAN -o RELEASE.json` writes")
     if message.get("plan_sha256") != digest:
         _refuse("the release was made under another plan", "take the plan that it was run with")
+    if (drawn := model.drawn) is not None:
+        model = drawn.at(_numbers(message["outputs"].get(drawn.name, {}), 1)[0])
+        if model is None:
+            _refuse(f"the release says no value that {drawn.name} may have", "take the file as it was written")
     table, found, left = _tables(model, message)
     used = sorted({column for one in found for column in one.by})
     place = {column: k for k, column in enumerate(used)}

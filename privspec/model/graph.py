@@ -144,8 +144,8 @@ class Drawn:
     span: Span
 
     def at(self, value: float) -> Any:
-        """The spec at a value that was drawn."""
-        return next(model for own, model in zip(self.values, self.models, strict=True) if float(own) == value)
+        """The spec at a value that was drawn; None where it is none of them."""
+        return next((model for own, model in zip(self.values, self.models, strict=True) if float(own) == value), None)
 
 
 def value_text(value: Choice) -> str:

@@ -148,6 +148,18 @@ def test_labels_and_what_is_computed_are_those_of_what_was_drawn(rank: int, n: i
     assert release.values["each"].tolist() == (10 * n * release.values["counts"]).tolist()
 
 
+def test_made_up_records_lie_in_the_bins_that_were_drawn() -> None:
+    data = {"people": {"age": [i % 100 for i in range(300)], "rank": [2] * 300}}
+    plan = Plan.of(solved_text(NUMBER.replace("  output each = 10 * n * counts\n", "")))
+    release = plan.run(data, randomness=SimulationRandomness(2))
+    made = plan.synthetic(release, 300)
+    assert set(made.columns["bin"].tolist()) == {"0 to 19", "20 to 99"}
+    told = release.to_json()
+    told["outputs"]["n"]["values"] = [7]
+    with pytest.raises(PrivspecError, match="no value that n may have"):
+        plan.synthetic(told, 300)
+
+
 @pytest.mark.parametrize(("rank", "n"), [(1, 2), (4, 4), (9, 10)])
 def test_there_are_as_many_bins_as_were_drawn(rank: int, n: int) -> None:
     data = {"people": {"age": [i % 100 for i in range(300)], "rank": [rank] * 300}}
