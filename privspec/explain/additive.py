@@ -486,6 +486,7 @@ SHAPES = {
     "knorm-l2": "K-norm noise (l2)",
     "knorm-blocks": "K-norm noise of the shape that moves",
     "knorm-hulls": "K-norm noise of the hull of what moves",
+    "knorm-swaps": "K-norm noise of the hull of what moves",
     "laplace-shares": "Laplace",
     "stepped": "noise in steps",
 }

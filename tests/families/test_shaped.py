@@ -184,6 +184,7 @@ def test_counts_that_swap_records_get_whole_noise_of_all_swaps(cells: int, epsil
     assert plan["loss"]["value"] == pytest.approx(swapped(cells, epsilon, most), rel=1e-5)
     assert plan["loss"]["lower_bound"] < plan["loss"]["value"]
     assert plan["mechanism"]["executed"]["noise"]["bodies"][0]["whole"] is True
+    assert not judge(json.dumps(mutate(plan, (*BODIES, 0, "scale"), str(Fraction(9, 10 * epsilon))))).ok
     assert all(one["loss"] > plan["loss"]["value"] for one in plan["alternatives"])
 
 
@@ -218,7 +219,7 @@ def of_swaps(cells: int) -> float:
     return cells * (cells - 1) * sum(w * v for w, v in zip(ways, each, strict=True)) / sum(ways)
 
 
-@pytest.mark.parametrize("cells", [3, 5])
+@pytest.mark.parametrize("cells", [3, 4, 7])
 def test_noise_of_all_swaps_on_real_numbers(cells: int) -> None:
     """At a small epsilon a lattice is fine, and the noise that of the continuous law: 10 / epsilon^2 for 3 cells."""
     plan = solved_text(SWAPPED.format(cells=cells, epsilon=0.01))
@@ -266,6 +267,57 @@ privacy: all outputs are 1-DP wrt people, replacing one record
     assert judge(json.dumps(plan)).ok
     assert plan["loss"]["value"] == pytest.approx(of_swaps(4) / 200, rel=1e-6)
     assert "whole" not in plan["mechanism"]["executed"]["noise"]["bodies"][0]
+
+
+@pytest.mark.parametrize(("cells", "epsilon", "most"), [(5, 3, 5), (6, 6, 3)])
+def test_many_counts_that_swap_records(cells: int, epsilon: int, most: int) -> None:
+    """All cells by themselves: the same noise as that of cones, of which there are too many; squares and sizes."""
+    for power, norm in ((2, "||^2"), (1, "||_1")):
+        plan = solved_text(SWAPPED.format(cells=cells, epsilon=epsilon).replace("||^2", norm))
+        report = judge(json.dumps(plan))
+        assert report.ok, report.failed
+        assert plan["mechanism"]["executed"]["noise"]["shape"] == "knorm-swaps"
+        assert plan["loss"]["value"] == pytest.approx(swapped(cells, epsilon, most, power), rel=1e-3)
+        assert all(one["loss"] > plan["loss"]["value"] for one in plan["alternatives"])
+
+
+FORGED_SWAPS: dict[str, tuple[str, Any]] = {
+    "less noise": ("scale", "9/10"),
+    "on real numbers": ("whole", False),
+    "fewer cells": ("cells", 19),
+    "more cells than answers": ("cells", 10**9),
+    "no cells": ("cells", 0),
+    "no noise": ("scale", "0"),
+    "noise on the total alone": ("quiet", "0"),
+}
+
+
+def test_forged_noise_of_swaps_is_refused() -> None:
+    """Of twenty cells, of which a sixth of a record each is no record."""
+    plan = solved_text(SWAPPED.format(cells=20, epsilon=1))
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert of_swaps(20) * 0.97 < plan["loss"]["value"] < of_swaps(20) < min(one["loss"] for one in plan["alternatives"])
+    for name, value in FORGED_SWAPS.values():
+        assert not judge(json.dumps(mutate(plan, ("mechanism", "executed", "noise", name), value))).ok
+
+
+def test_means_of_many_groups() -> None:
+    """Sums and counts of three groups are six cells of shares: noise of all swaps on real numbers."""
+    terms = (f"E[ ({name} - mean(people.pay, group = {i}))^2 ]" for i, name in enumerate("abc", 1))
+    plan = solved_text(
+        """variables:
+  input people in table(group in 1..3, pay in [0, 100])^1000
+  output a
+  output b
+  output c
+loss: {loss}
+privacy: all outputs are 1-DP wrt people, replacing one record
+""".replace("{loss}", " + ".join(terms))
+    )
+    assert judge(json.dumps(plan)).ok
+    assert plan["mechanism"]["executed"]["noise"]["shape"] == "knorm-swaps"
+    assert "whole" not in plan["mechanism"]["executed"]["noise"]
 
 
 FORGED_HULLS: dict[str, tuple[tuple[Any, ...], Any]] = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from privspec.kernel.changes import Piece, Units
 from privspec.kernel.core.reading import Grid, Refused
-from privspec.kernel.laws.knorm import Body, KNormHulls
+from privspec.kernel.laws.knorm import Body, KNormHulls, KNormSwaps, contrasts, expected_square
 from privspec.kernel.rules import derive
 
 from .test_rules_brute import EVERY, EXAMPLES, F, applied, changes, noisy, strategies, tried, worlds
@@ -237,3 +237,75 @@ def test_the_steps_to_the_next_cone_are_counted_once() -> None:
     for body, expected in ((hexagon(), [1, 4, 1]), (crosses(3), [1, 3, 3, 1]), (cube(2), [1, 6, 1])):
         counts = [sum(start) for start in body.geometry.starts]
         assert [counts.count(k) for k in range(body.size + 1)] == expected
+
+
+# --- swaps of many counts ---------------------------------------------------------------------------------------------
+
+
+def swapping(
+    size: int, *, whole: bool, seen: str = "a0", point: Fraction = ONE, step: Fraction = ONE
+) -> list[Fraction] | None:
+    """What noise of scale 1/2 lets through of one record that moves between so many cells."""
+    rows = [[v - row[0] for v in row] for row in contrasts(size)] + [[1] * size]
+    change = Units((((Piece(range(size), "swap", F(1)),), 1),), 1)
+    term = noisy(fmpq_mat(rows), KNormSwaps(size, F(1, 2), F(1, 100), whole), grid=step, point=point)
+    return derive(term, frozenset({seen}), change).loss.epsilons()
+
+
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_record_that_moves_is_as_long_as_any_other(size: int, *, whole: bool) -> None:
+    """Of all cells: 1 / scale; of the total alone nothing."""
+    assert swapping(size, whole=whole) == [2]
+    assert swapping(size, whole=whole, seen=f"a{size - 1}") == []
+
+
+@EXAMPLES
+def test_what_noise_on_swaps_lets_through(examples: int) -> None:
+    """Half the sum of sizes of counts that add up to 0 and have these contrasts, and the size of the last answer."""
+
+    def holds(drawn: tuple[Units, fmpq_mat, int]) -> None:
+        change, matrix, size = drawn
+        law = KNormSwaps(4, F(size, 2), F(1, size))
+        for seen, last in ((frozenset({"a0"}), 0), (frozenset({"a3"}), 1), (frozenset({"a1", "a3"}), 2)):
+            found = derive(noisy(matrix, law), seen, change).loss.epsilons()
+            assert found is not None
+            for move in worlds(change):
+                y = applied(matrix, move)
+                # n4 = -y3 / 4, and so on down: each next count from its contrast, and the sum of those before it
+                rest, sizes = y[2] / 4, [abs(y[2] / 4)]
+                for j in (2, 1):
+                    count = (rest - y[j - 1]) / (j + 1)
+                    rest, sizes = rest - count, [*sizes, abs(count)]
+                norm = (sum(sizes, F(0)) + abs(rest)) / 2 / law.scale
+                own = {0: norm, 1: abs(y[3]) / law.quiet, 2: norm + abs(y[3]) / law.quiet}[last]
+                assert sum(found) >= own
+
+    tried(examples, holds, st.tuples(changes(), strategies(4, 4), st.integers(1, 5)))
+
+
+@pytest.mark.parametrize(("size", "scale"), [(2, F(1)), (3, F(2, 3)), (4, F(1, 2))])
+def test_expected_squares_of_whole_swaps(size: int, scale: Fraction) -> None:
+    """All points up to a size are listed; on real numbers it is the figure of bodies of the same cones."""
+    most, found, whole = 12 if size == 4 else 22, 0.0, 0.0
+    for point in product(range(-most, most + 1), repeat=size - 1):
+        every = (*point, -sum(point))
+        chance = exp(-sum(map(abs, every)) / 2 / float(scale))
+        found, whole = found + chance * sum(v * v for v in every), whole + chance
+    assert float(expected_square(size, scale, True)) == pytest.approx(found / whole, rel=1e-5)
+    first, both = hexagon().variances()
+    assert float(expected_square(3, F(1), False)) == pytest.approx(float(first) / 2 + float(both) * 3 / 2, rel=1e-12)
+
+
+def test_swaps_that_are_none_are_refused() -> None:
+    for size, scale, quiet, whole in (
+        (1, F(1), F(1), False),
+        (3, F(0), F(1), False),
+        (3, F(1), F(0), False),
+        (3, F(1, 3000), F(1), True),
+    ):
+        with pytest.raises(Refused, match="no size"):
+            KNormSwaps(size, scale, quiet, whole)
+    for point, step in ((F(1, 2), F(1)), (F(1), F(2)), (F(1), F(2, 3))):
+        with pytest.raises(Refused, match="between the points"):
+            swapping(3, whole=True, point=point, step=step)

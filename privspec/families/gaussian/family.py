@@ -38,7 +38,7 @@ from privspec.families.gaussian.stepped import stepped_candidates
 from privspec.kernel.core.linear import Additive
 from privspec.kernel.core.problem import notes_of
 from privspec.kernel.core.reading import JsonNode
-from privspec.kernel.laws.knorm import KNormBlocks, KNormHulls
+from privspec.kernel.laws.knorm import KNormBlocks, KNormHulls, KNormSwaps
 from privspec.kernel.laws.laplace import Scaled
 from privspec.kernel.laws.law import OfOneScale, laws
 from privspec.kernel.linear import pulled
@@ -336,7 +336,7 @@ def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fract
     noise = release.noise
     if problem.system.limits or release.shift is not None:
         return None
-    if isinstance(noise, Scaled | KNormHulls):  # what stands on a lattice stays there
+    if isinstance(noise, Scaled | KNormHulls | KNormSwaps):  # what stands on a lattice stays there
         release = replace(release, noise=noise.times(1 / factor))
         if problem.sizes:
             return size_of(problem, release)

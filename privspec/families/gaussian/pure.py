@@ -121,9 +121,9 @@ def _of_hulls(
 ) -> Iterator[Candidate]:
     """K-norm noise of the hull of what moves, where it is below the least loss of others."""
     build = partial(hulled, epsilons=epsilons, bound=bound)
-    found = [sized(problem, partial(build, whole=whole)) for whole in (False, True)]
-    better = [one for one in found if one is not None and one.loss < least * (1 - TIED)]
-    yield from sorted(better, key=lambda one: one.loss)[:1]
+    found = sized(problem, partial(build, whole=True)) or sized(problem, partial(build, whole=False))
+    if found is not None and found.loss < least * (1 - TIED):
+        yield found
 
 
 def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:

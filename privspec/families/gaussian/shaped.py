@@ -12,7 +12,7 @@ Where all cones span one lattice, which answers are points of, noise is drawn on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise, product
 from math import lcm, sqrt
@@ -47,8 +47,9 @@ from privspec.families.gaussian.release import (
 from privspec.kernel.core.numbers import ZERO
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.laws.knorm import LISTED as LISTED_NUMBERS
-from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls, covariance_of
+from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls, KNormSwaps, contrasts, covariance_of
 from privspec.kernel.laws.laplace import Laplace
+from privspec.kernel.laws.law import Law
 from privspec.problem.linear import short_denominator
 from privspec.solvers.programs import Array, Boxes, Indices, Pairs, Vectors
 
@@ -56,6 +57,8 @@ ROWS = 64
 """Answers up to which blocks of them are looked for."""
 DIMENSIONS, GRIDDED, MOVES, LISTED = 6, 4, 400, 40
 """Numbers, of a box with a grid and of any, moves, and cells whose pairs are listed, up to which a hull is sought."""
+FEW, CELLS = 4, 60
+"""Cells that records move between: more than so many have noise on all of them by itself, up to so many."""
 STILL = 1e-9
 """Share of the largest move that counts as none."""
 BITS, MOST = 28, 2.0**45
@@ -143,15 +146,19 @@ def _blocks(moved: Array, weights: Array) -> list[list[int]]:
 def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None, *, whole: bool) -> Candidate | None:
     """Noise of the hull of what moves, on real numbers or on a lattice; None where none is known."""
     started, system, scale = perf_counter(), problem.system, 1 / max(epsilons)
+    views = [view.differences for view in system.views]
+    if len(views) == 1 and isinstance(views[0], Pairs) and len(views[0].coordinates) > FEW:
+        one = _swapped(problem, views[0], epsilons, bound, started, whole=whole)
+        if one is not None or len(views[0].coordinates) > LISTED:
+            return one
     moves = None if problem.local or not system.seen_whole else _moves(problem, epsilons)
     if moves is None or moves.shape[1] > MOVES or (whole and (scale > FINE or len(set(epsilons)) > 1)):
         return None
     # answers without what is common to all cells of a table, which no record that moves changes
     target = system.target.copy()
-    for view in system.views:
-        if isinstance(view.differences, Pairs):
-            at = view.differences.coordinates
-            target[:, at] -= target[:, at[:1]]
+    for own in views:
+        if isinstance(own, Pairs):
+            target[:, own.coordinates] -= target[:, own.coordinates[:1]]
     rows = _independent(target @ moves)
     found = in_whole_numbers(target[rows]) if 2 <= len(rows) <= DIMENSIONS else None
     vectors = None if found is None else _whole_vectors(found[0].to_float() @ moves)
@@ -164,24 +171,61 @@ def hulled(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound | None
     body, turn, bits = made
     body = replace(body, corners=replace(body.corners, unit=Fraction(1, below << bits)))
     strategy = DyadicMatrix(turn @ found[0].integers, found[0].exponent + bits)
-    return _offered(problem, body, strategy, moves, epsilons, bound, started)
+    still = _grid([[1], [-1]]), _grid([[0], [1]])
+
+    def law(quiet: list[Fraction]) -> Law:
+        return KNormHulls((body, *(Body(*still, own) for own in quiet)))
+
+    return _offered(problem, law, body.variances(), strategy, moves, epsilons, bound, started, whole=whole)
+
+
+def _swapped(
+    problem: Problem,
+    pairs: Pairs,
+    epsilons: tuple[Fraction, ...],
+    bound: Bound | None,
+    started: float,
+    *,
+    whole: bool,
+) -> Candidate | None:
+    """The same for records that move between many cells, where answers are of all of these."""
+    system, at, cells = problem.system, pairs.coordinates, len(pairs.coordinates)
+    scale = Fraction(pairs.scale) / epsilons[0]
+    centred = system.target[:, at] - system.target[:, at[:1]]
+    if problem.local or not system.seen_whole or cells > CELLS or (whole and scale > FINE):
+        return None
+    if np.linalg.matrix_rank(centred) < cells - 1:
+        return None
+    moves, turn = np.zeros((system.inputs_count, cells - 1)), np.array(contrasts(cells))
+    moves[at[1:], np.arange(cells - 1)], moves[at[0]] = 1, -1
+    integers = np.zeros((cells - 1, system.inputs_count), dtype=np.int64)
+    integers[:, at] = turn - turn[:, :1]
+    variances = KNormSwaps(cells, scale, scale, whole).variances(cells, ZERO)[:-1]
+
+    def law(quiet: list[Fraction]) -> Law | None:
+        return KNormSwaps(cells, scale, quiet[0], whole) if len(quiet) == 1 else None
+
+    return _offered(problem, law, variances, DyadicMatrix(integers, 0), moves, epsilons, bound, started, whole=whole)
 
 
 def _offered(
     problem: Problem,
-    body: Body,
+    build: Callable[[list[Fraction]], Law | None],
+    variances: list[Fraction],
     strategy: DyadicMatrix,
     moves: Array,
     epsilons: tuple[Fraction, ...],
     bound: Bound | None,
     started: float,
+    *,
+    whole: bool,
 ) -> Candidate | None:
-    """Noise of a body on answers of a strategy, and next to none on what no move changes."""
-    system, size = problem.system, body.size
+    """Noise of these variances on answers of a strategy, and next to none on what no move changes."""
+    system, size, quiet = problem.system, len(variances), list[Fraction]()
     outputs = system.target @ moves @ np.linalg.pinv(strategy.to_float() @ moves)
     left = system.target - outputs @ strategy.to_float()
     left[np.abs(left) < STILL * np.abs(system.target).max()] = 0
-    rows, bodies = _independent(left), [body]
+    rows = _independent(left)
     if rows:
         still = left[rows] / np.abs(left[rows]).max(axis=1, keepdims=True)
         outputs = np.hstack([outputs, left @ np.linalg.pinv(still)])
@@ -189,18 +233,19 @@ def _offered(
         more = rounded_strategy(still, system.views) if plain is None or set(plain[1]) != {1} else plain[0]
         strategy = _below(strategy, more)
         squares = np.asarray(system.error_map @ outputs) ** 2
-        loss = float((squares[:, :size] @ list(map(float, body.variances()))).sum())
-        for weight in squares[:, size:].sum(axis=0).tolist():
-            quiet = QUIET * sqrt(loss / (2 * len(rows) * weight))
-            bodies.append(Body(_grid([[1], [-1]]), _grid([[0], [1]]), fraction_up(quiet)))
-    law = KNormHulls(tuple(bodies))
+        loss = float((squares[:, :size] @ list(map(float, variances))).sum())
+        weights = squares[:, size:].sum(axis=0).tolist()
+        quiet = [fraction_up(QUIET * sqrt(loss / (2 * len(rows) * weight))) for weight in weights]
+    law = build(quiet)
+    if law is None:
+        return None
     deviations = np.sqrt(list(map(float, law.variances(len(strategy.integers), ZERO))))
-    grid = on_points(strategy.unit) if body.whole else lattice(float(deviations.min()))
+    grid = on_points(strategy.unit) if whole else lattice(float(deviations.min()))
     place = Place(Laplace, "", strategy.to_float(), outputs, rule_of_vectors(problem))
     release = released(problem, place, strategy, law, (grid, output_grid(np.abs(outputs) @ deviations)), epsilons)
     if release is None:
         return None
-    name = "K-norm noise (hull of what moves" + (", in whole steps)" if body.whole else ")")
+    name = "K-norm noise (hull of what moves" + (", in whole steps)" if whole else ")")
     words = name, "K-norm noise of the hull of what moves", "cones of a convex hull"
     return offered(problem, release, words, place.rule, bound, started)
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
+from math import comb
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
@@ -305,7 +306,106 @@ def _check_points(body: Body, view: NoisyView, own: list[int]) -> None:
         raise Refused("has answers between the points of the lattice that its noise is drawn on")
 
 
-LAWS = (KNorm, KNormBlocks, KNormHulls)
+# --- swaps of many counts -----------------------------------------------------------------------------------------
+
+
+@frozen
+class KNormSwaps(Law):
+    """Noise on `cells` counts that adds up to 0, in half the sum of its sizes; and of scale `quiet` on one answer more.
+
+    Answers are contrasts: the first j counts less j times the next, for j = 1, 2, ..; they are uncorrelated. `whole`:
+    on whole numbers alone. Note knorm-swaps.
+    """
+
+    cells: int
+    scale: Fraction
+    quiet: Fraction
+    whole: bool = False
+    family = FORM = "knorm-swaps"
+    words = WORDS_OF["knorm"]
+    title = "K-norm noise of the hull of what moves"
+    notes = ("laplace", "knorm-swaps")
+    joint = True
+
+    def __post_init__(self) -> None:
+        if self.cells < 2 or min(self.scale, self.quiet) <= 0 or (self.whole and self.scale < STEEPEST):
+            raise Refused("has noise of no size, or next to none on a lattice")
+
+    def times(self, factor: Fraction) -> Law:
+        return replace(self, scale=self.scale * factor, quiet=self.quiet * factor)
+
+    @property
+    def answers(self) -> int:
+        return self.cells
+
+    def sizes(self, grid: Fraction) -> tuple[Fraction, ...]:
+        return (*[self.scale] * (self.cells - 1), self.quiet)
+
+    def variances(self, answers: int, grid: Fraction) -> list[Fraction]:
+        """All directions but that of the total vary alike."""
+        each = expected_square(self.cells, self.scale, self.whole) / (self.cells - 1)
+        return [*(j * (j + 1) * each for j in range(1, self.cells)), 2 * self.quiet**2]
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        """Whoever sees a contrast is charged for all of them."""
+        rows, size, shown = view.strategy.matrix, self.cells, list[list[Answers]]()
+        turn = fmpq_mat(contrasts(size)).transpose().tolist()
+        back = [[v / (j * (j + 1)) for j, v in enumerate(row, 1)] for row in turn]
+        counts = fmpq_mat(back) * chosen_rows(rows, list(range(size - 1)))
+        if min(view.rows, default=size) < size - 1:
+            shown.append([dict.fromkeys(range(size), 2 * self.scale)])
+            if self.whole:
+                self._check_points(view, counts)
+        if size - 1 in view.rows:
+            shown.append([{size: self.quiet}])
+        every = Dense(fmpq_mat([*counts.tolist(), rows.tolist()[size - 1]]))
+        epsilon = every.largest_of_parts(shown, change)
+        return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
+
+    def _check_points(self, view: NoisyView, counts: fmpq_mat) -> None:
+        """All counts that contrasts are made of are whole numbers, as is what one released step divides."""
+        own = list(range(self.cells - 1))
+        columns = zip(counts.transpose().tolist(), view.lattice.points, strict=True)
+        whole = all((v * rational(point)).q == 1 for column, points in columns for point in points for v in column)
+        if not whole or view.lattice.grid.numerator != 1 or any(view.lattice.rounding(view.strategy, own)):
+            raise Refused("has answers between the points of the lattice that its noise is drawn on")
+
+
+def contrasts(cells: int) -> list[list[int]]:
+    """The first j counts less j times the next (cells - 1, cells)."""
+    return [[1] * j + [-j] + [0] * (cells - 1 - j) for j in range(1, cells)]
+
+
+@lru_cache(maxsize=64)
+def expected_square(cells: int, scale: Fraction, whole: bool) -> Fraction:
+    """Of the length of noise on counts that adds up to 0: exact, or to 128 bits.
+
+    Of n records p counts above 0 are a composition of n, and the others one with parts of 0.
+    """
+    if not whole:
+        ways = [comb(cells, p) * comb(cells - 2, p - 1) for p in range(1, cells)]
+        parts = (Fraction(2, p + 1) + Fraction(2, cells - p + 1) for p in range(1, cells))
+        return scale**2 * cells * (cells - 1) * sum(map(Fraction.__mul__, parts, map(Fraction, ways))) / sum(ways)
+    sums = [_shell(cells, n) for n in range(cells + 2)]
+    with ctx.workprec(4 * BITS + 8 * cells):
+        ratio = (-1 / ball(scale)).exp()
+        # as a series in the ratio whose terms are of a polynomial of degree d + 1: times (1 - ratio)^(d + 2) it ends
+        top = [sum(comb(cells + 1, i) * (-1) ** i * sums[n - i] for i in range(n + 1)) for n in range(cells + 2)]
+        found = sum((ball(v) * ratio**n for n, v in enumerate(top)), arb(0)) / (1 - ratio) ** 2
+        return nearest(found / sum((comb(cells - 1, j) ** 2 * ratio**j for j in range(cells)), arb(0)))
+
+
+def _shell(cells: int, n: int) -> Fraction:
+    """The sum of squared lengths over all points at which n records swap."""
+    total = ZERO
+    for p in range(1, cells if n else 1):
+        q = cells - p
+        ways = comb(cells, p) * comb(n - 1, p - 1) * comb(n + q - 1, q - 1)
+        total += ways * (Fraction(n * (2 * n - p + 1), p + 1) + Fraction(n * (2 * n + q - 1), q + 1))
+    return total
+
+
+LAWS = (KNorm, KNormBlocks, KNormHulls, KNormSwaps)
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 PRECISION = 256

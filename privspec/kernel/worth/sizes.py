@@ -10,15 +10,15 @@ a polytope, where all corners of each cone lie on one side, sizes are those of a
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
+from math import comb, lcm
 
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import BITS, ZERO, ball, end, fraction, nearest, rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.gaussian import Normal
-from privspec.kernel.laws.knorm import KNorm, KNormHulls, numbers_of
+from privspec.kernel.laws.knorm import KNorm, KNormHulls, KNormSwaps, contrasts, numbers_of
 from privspec.kernel.laws.laplace import STEEPEST, Laplace, LaplaceShares
 
 WIDE = Fraction(1, 2**18)
@@ -56,6 +56,8 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list
             return [rational(nearest((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
     if isinstance(law, KNormHulls):
         return [_size_of_hulls(row, law) for row in moved.tolist()]
+    if isinstance(law, KNormSwaps):
+        return [_size_of_swaps(row, law) for row in moved.tolist()]
     scaled = isinstance(law, Laplace | LaplaceShares)
     sizes = law.sizes(release.grid) if scaled else tuple(law.mean_sizes(moved.ncols(), release.grid))
     known, found = dict[object, fmpq](), []
@@ -98,6 +100,29 @@ def _size_of_hulls(row: list[fmpq], law: KNormHulls) -> fmpq:
                 size += weight * sum((abs(v) * n for v, n in zip(sides, numbers, strict=True)), arb(0))
             total += nearest(unit * size / weights)
     return rational(total)
+
+
+def _size_of_swaps(row: list[fmpq], law: KNormSwaps) -> fmpq:
+    """At most the size of one count, whose sizes add up to twice how many records swap; and of the last answer.
+
+    An error is a sum of counts, all but one of them alike but for digits of the plan, and counts add up to 0.
+    """
+    *own, last = row
+    every = (fmpq_mat([own]) * fmpq_mat(contrasts(law.cells))).entries()
+    middle = sorted(every)[law.cells // 2]
+    apart = sorted(abs(v - middle) for v in every)
+    if sum(apart[:-1], fmpq(0)) > apart[-1] * rational(NEARLY):
+        raise Refused("the size of sums of such noises is not known")
+    with ctx.workprec(4 * BITS):
+        size, swaps = law.cells - 1, (law.cells - 1) * ball(law.scale)
+        if law.whole:
+            ratio = (-1 / ball(law.scale)).exp()
+            ways = [comb(size, j) ** 2 * ratio**j for j in range(size + 1)]
+            swaps = sum((j * way for j, way in enumerate(ways)), arb(0)) / sum(ways, arb(0)) + size * ratio / (
+                1 - ratio
+            )
+        each = 2 * swaps / law.cells
+        return rational(nearest(arb(sum(apart, fmpq(0))) * each + arb(abs(last)) * ball(law.quiet)))
 
 
 def _size_of_one(own: Noises) -> Fraction:
