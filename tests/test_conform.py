@@ -53,7 +53,7 @@ def outcome(path: Path) -> tuple[str, ...]:
     return plan.status, f"{plan.loss.value:.6g}", "none" if bound is None else f"{bound:.6g}"
 
 
-WIDE = 25
+WIDE = 20
 """Plans of which the loss is more than twice what is proved, or nothing is: the number may only fall."""
 
 

@@ -168,6 +168,9 @@ class LinearCurve(Curve):
             or self.low < 0
         ):
             raise self.part.case.claims.wrong("say nothing of other shares")
+        if bound.laws:
+            # what is known of other shares is that of unbiased mechanisms, of which such noise has twice as much
+            self.low = min(self.low, 2 * replace(bound, laws=()).at(lines))
         self.mass, self.rest, self.root = ZERO, ZERO, bound.worth.exponent != 1
         for line, size, mu in bound.masses:
             if line in self.part.shared:

@@ -32,6 +32,7 @@ from privspec.kernel.core.linear_privacy import losses
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
+from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.linear import (
     COMBINED,
     COVARIANCE_LIMIT,
@@ -211,7 +212,7 @@ class Stated:
         """The largest lower bound: of the solver's dual point, or of Laplace noise at places; None if none is known."""
         tried: list[tuple[Judge, dict[str, Any]]] = []
         if self.mechanism.dual is not None:
-            tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
+            tried += [(proved, one) for one in self._duals(self.mechanism.dual)]
         if isinstance(self.release.noise, Laplace):
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
         if self.release.problem.size == 1 or not self.release.noise.normal:
@@ -238,6 +239,26 @@ class Stated:
                 continue
             found.append(Bound(stated, min(max(derived, 0.0), self.loss()), shows.among[0]))
         return max(found, key=lambda one: one.value, default=None)
+
+    def _duals(self, dual: Dual) -> Iterator[dict[str, Any]]:
+        """What a dual point proves: of all unbiased mechanisms, or of noise of any law under lines with a delta."""
+        stated, noise = bound_witness(self.problem, self.mechanism, dual), self.release.noise
+        if noise.normal:
+            yield stated
+            return
+        from privspec.families.gaussian.stepped import along_directions  # most specs have normal noise beside
+
+        more = along_directions(self.frame, self.release.problem, stated)
+        # a law in steps with a delta is none of pure epsilon
+        if not isinstance(noise, Staircase) or not any("delta" in own for own in self._amounts):
+            yield stated
+        if more is not None:
+            yield more
+
+    @property
+    def _amounts(self) -> list[dict[str, Fraction]]:
+        """Of the lines."""
+        return [one.measure.figures({}) for one in self.frame.obligations if one.measure.common is not None]
 
 
 def _listed(values: tuple[Fraction, ...]) -> Grid:

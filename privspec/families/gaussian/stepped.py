@@ -45,9 +45,10 @@ from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Staircase, Stepped
+from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.moves import units_of
 from privspec.kernel.strategies.dense import Dense
-from privspec.kernel.worth.shifts import SCOPE, reach, shown, single_errors
+from privspec.kernel.worth.shifts import SCOPE, by_any_part, reach, shown, single_errors
 from privspec.kernel.writing import sparse
 from privspec.model.measures import Personalised
 from privspec.problem.elaborate import elaborate
@@ -130,7 +131,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True, least: float =
         return
     own = [_of_numbers(problem, place, epsilon, delta, least) for place in _places(problem)]
     found = min((one for one in own if one is not None), key=lambda one: graded(one.loss), default=None)
-    if found is not None and found.mechanism is not None and system.outputs_count > 1 and not (delta or problem.sizes):
+    if found is not None and found.mechanism is not None and system.outputs_count > 1 and not problem.sizes:
         # what is priced is bounded by the dual point of all unbiased mechanisms, over a range of amounts
         known = bound_of_any(problem, (float(epsilon),) * len(system.views))
         if known is not None:
@@ -405,6 +406,28 @@ def shift_witnesses(frame: Frame, block: Linear) -> Iterator[dict[str, Any]]:
         elif (SMALLEST <= epsilon <= LARGEST or not epsilon) and delta >= LEAST_DELTA:
             own = _multipliers(epsilon, delta, found.parts, 1 if block.errors.sizes else 2)
             yield from [] if own is None else [{"scope": SCOPE, "requirement": line} | own]
+
+
+def along_directions(frame: Frame, block: Linear, witness: dict[str, Any]) -> dict[str, Any] | None:
+    """A witness of a dual point with what lines with a delta ask of errors in one direction; None where none has one.
+
+    None as well where no multipliers are found for some line.
+    """
+    stated, found = list[dict[str, Any]](), False
+    for one in witness["differences"]:
+        asked = frame.obligations[one["requirement"]].measure
+        if asked.common is not APPROXIMATE:
+            stated.append(one)
+            continue
+        epsilon, delta = map(float, asked.figures({}).values())
+        parts = None if by_any_part(frame, block, one["requirement"]) else 1
+        known = SMALLEST <= epsilon <= LARGEST and delta >= LEAST_DELTA
+        law = _multipliers(epsilon, delta, parts, 2) if known else None
+        if law is None:
+            return None
+        found = True
+        stated.append({**one, "law": law})
+    return {**witness, "differences": stated} if found else None
 
 
 @lru_cache(maxsize=128)

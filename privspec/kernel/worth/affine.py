@@ -198,7 +198,7 @@ def _by_trace(frame: Frame, release: Release, item: JsonNode, data: Data) -> Aff
     if scope.value not in ("errors", "inputs", PARTIES):
         raise scope.wrong("is not what answers that are pulled are bounded in")
     terms = priced_terms(block, shares, prices, pure)
-    given = [one.fields("requirement", "mu", "columns")[2] for one in differences.items()]
+    given = [dict(one.entries())["columns"] for one in differences.items()]
     columns = stacked([Matrix(0, block.inputs), *(read_matrix(one, one.extents(2)[0], block.inputs) for one in given)])
     image, inputs = laid_out(terms.errors.of(block.target)), scope.value == "inputs"
     moved = gram(image, terms.weights) if inputs else weighed([sqrt_down(weight) for weight in terms.weights], image)

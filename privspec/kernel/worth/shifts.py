@@ -113,20 +113,57 @@ def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, 
     return [(size, None if step is None else int(size / step), count) for size, step, count in moving]
 
 
-def words_of_any_law(frame: Frame, block: Linear, asked: list[Obligation], excess: Fraction) -> str | None:
-    """What twice a bound of squares for unbiased mechanisms, by pure epsilon, is about; None where it says no more.
+def words_of_any_law(frame: Frame, block: Linear, asked: dict[int, DirectionLaw], excess: Fraction) -> str | None:
+    """What a bound of squares by laws along directions is about, a law for each of some lines; None where none is.
 
-    Along every direction noise of any law is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2)
-    times that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
-    A secure sum shows what a curator would; `excess`: by how much more coalitions have shares add up to.
+    Along every direction noise of any law is a law of one number (noise/notes/shift-bound.md). A secure sum shows what
+    a curator would; `excess`: by how much more coalitions have shares add up to.
     """
-    kinds, means = {one.measure.common for one in asked}, frame.trust.means
+    lines, means = [frame.obligations[line] for line in asked], frame.trust.means
+    kinds = {one.measure.common for one in lines}
     if not kinds <= set(SAME_EPSILON):
         return None
+    kinds = {PURE if law.multipliers else one.measure.common for one, law in zip(lines, asked.values(), strict=True)}
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
-    every = not people and all(_of_any_size(block, one) for one in asked)
+    every = not people and all(_of_any_size(block, one) for one in lines)
     classes = ALONE if means.alone else EVERY if every and excess == 1 else ADDITIVE
-    return "shares of " * (excess != 1) + (classes if kinds == {PURE} else OF_PURE[classes])
+    return "shares of " * (excess != 1) + (classes if kinds <= {PURE} else OF_PURE[classes])
+
+
+def along(frame: Frame, block: Linear, line: int, item: JsonNode) -> DirectionLaw:
+    """What neighbours of a line that move an error by one ask of its law; by multipliers, if they are given."""
+    parts = None if by_any_part(frame, block, line) else 1
+    if item.absent:
+        return DirectionLaw(parts)
+    cells, shifts, *given = item.fields(*MULTIPLIED)
+    fine, some = _in_cells(cells, shifts)
+    if parts and some != [fine]:
+        raise shifts.wrong("divide what neighbours move as a whole")
+    return DirectionLaw(parts, fine, read_multipliers(some, *given))
+
+
+def by_any_part(frame: Frame, block: Linear, line: int) -> bool:
+    """Whether neighbours that move something may also move any part of it: real numbers, which may come as 0."""
+    parts = [part for one in block.surely(line) for part in one.parts]
+    ends, adding = {(one.start, one.stop) for one in parts}, any(one.adding for one in frame.obligations[line].units)
+    if any(one.shape not in ("box", "l1", "l2") for one in parts):
+        return False
+    return all(
+        data.domain.startswith("[")
+        and not held.cells
+        and (not adding or (held.lower is not None and held.upper is not None and held.lower <= 0 <= held.upper))
+        for held, data in zip(block.held, frame.data, strict=True)
+        if (held.start, held.stop) in ends
+    )
+
+
+def _in_cells(cells: JsonNode, shifts: JsonNode) -> tuple[int, list[int]]:
+    """In how many cells neighbours move an error, and the shifts by some of them, in order."""
+    fine = cells.integer(1, LARGEST)
+    some = [one.integer(1, fine) for one in shifts.items()]
+    if any(a >= b for a, b in zip([0, *some], some, strict=False)) or not some:
+        raise shifts.wrong("are not shifts in order")
+    return fine, some
 
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:
@@ -251,10 +288,7 @@ def shown(frame: Frame, block: Linear, item: JsonNode) -> ShiftBound | LawBound 
         laws = tuple((count, ByLaw(*_priced(one, size), parts)) for one, size, parts, count in movers)
         return LawBound(words, line, laws)
     fine, some, *given = rest
-    cells = fine.integer(1, LARGEST)
-    shifts = [one.integer(1, cells) for one in some.items()]
-    if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
-        raise some.wrong("are not shifts in order")
+    cells, shifts = _in_cells(fine, some)
     weights = list[tuple[int, Fraction, int]]()
     for one, size, parts, count in movers:
         if parts is None or not any(shift * parts % cells for shift in shifts):
@@ -529,6 +563,26 @@ class ShiftBound(LowerBound):
         for count, weight, power in self.movers:
             total += count * weight * (least(reduced, power) - paid)
         return self.times * total
+
+
+@frozen
+class DirectionLaw:
+    """What the square of an error is at least that neighbours move by one, and by any part of it if `parts` is None.
+
+    By the closed form of pure epsilon, or by multipliers on a grid of `cells` to what neighbours move.
+    """
+
+    parts: int | None
+    cells: int = 1
+    multipliers: Multipliers | None = None
+
+    def at(self, asked: Obligation) -> Fraction:
+        """At the amounts of a line, at most; without multipliers as if it had no delta."""
+        epsilon, delta = _amounts(asked)
+        if self.multipliers is None:
+            return ByLaw(Fraction(1), 2, self.parts).at(epsilon)
+        found = least(self.multipliers.reduced(epsilon), 2) - delta * self.multipliers.most
+        return max(found, ZERO) / self.cells**2
 
 
 def _amounts(asked: Obligation) -> tuple[Fraction, Fraction]:

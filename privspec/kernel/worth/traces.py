@@ -43,7 +43,7 @@ from privspec.kernel.moves import units_by_measure, units_of
 from privspec.kernel.rows import beside, gram, identity, laid_out, row_squares, stacked, weighed
 from privspec.kernel.strategies.dense import chosen_rows, products
 from privspec.kernel.worth import LowerBound, listed
-from privspec.kernel.worth.shifts import words_of_any_law
+from privspec.kernel.worth.shifts import DirectionLaw, along, words_of_any_law
 
 
 def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: JsonNode) -> Fraction:
@@ -462,21 +462,25 @@ class TraceBound(LowerBound):
     """The loss is at least `times` what the worth is at the sum of masses times mu^2, less what is `paid`.
 
     `masses`: the number of a line, its mass, and the mu stated beside it; `personal`: the sum for lines with figures
-    for each party. `pure`: about every unbiased mechanism of pure epsilon.
+    for each party. `pure`: about every unbiased mechanism of pure epsilon; with `laws`, one for each line, about noise
+    of any law, whose square along a direction is what the law says.
     """
 
     worth: Worth
     paid: Fraction
     masses: tuple[tuple[int, Fraction, JsonNode], ...]
     pure: bool
-    times: int = 1
     personal: Fraction = ZERO
+    laws: tuple[DirectionLaw, ...] = ()
 
     def at(self, lines: tuple[Obligation, ...]) -> Fraction:
         power = self.personal
-        for line, size, mu in self.masses:
-            power += size * largest_mu_squared(lines[line].measure, self.pure, mu)
-        return self.times * (self.worth.at(power) - self.paid)
+        for number, (line, size, mu) in enumerate(self.masses):
+            least = self.laws[number].at(lines[line]) if self.laws else None
+            if least == 0:
+                return ZERO
+            power += size * (1 / least if least else largest_mu_squared(lines[line].measure, self.pure, mu))
+        return self.worth.at(power) - self.paid
 
     def restated(self, mus: JsonNode) -> TraceBound:
         given = zip(self.masses, mus.items(len(self.masses)), strict=True)
@@ -484,13 +488,21 @@ class TraceBound(LowerBound):
 
 
 def proved(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
-    """What a witness proves of the loss; twice that of noise of any law, where it is one for unbiased mechanisms."""
-    found = prove(frame, release, item)
-    lines = [frame.obligations[line] for line, *_ in found.masses]
-    plain = dict(item.entries())["prices"].absent and not release.problem.errors.sizes and found.pure
-    plain = plain and not found.personal
-    words = words_of_any_law(frame, release.problem, lines, release.excess) if plain else None
-    return found if words is None else replace(found, among=(words,), times=2)
+    """What a witness proves of the loss: of noise of any law, where it is one for unbiased mechanisms."""
+    found, block = prove(frame, release, item), release.problem
+    given = dict(item.entries())
+    entries = [one.fields(*CHARGED, optional=("law",)) for one in given["differences"].items()]
+    plain = given["prices"].absent and not block.errors.sizes and found.pure and not found.personal
+    if not plain:
+        if not all(one[-1].absent for one in entries):
+            raise item.wrong("has laws where it is not about noise of any law")
+        return found
+    laws = {line: along(frame, block, line, one[-1]) for (line, *_), one in zip(found.masses, entries, strict=True)}
+    words = words_of_any_law(frame, block, laws, release.excess)
+    return found if words is None else replace(found, among=(words,), laws=tuple(laws.values()))
+
+
+CHARGED = ("requirement", "mu", "columns")
 
 
 def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
@@ -526,7 +538,7 @@ def prove(frame: Frame, release: Release, item: JsonNode) -> TraceBound:
     parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, JsonNode]](), dict[int, range]()
     personal = ZERO
     for one in differences.items():
-        number, mu, given = one.fields("requirement", "mu", "columns")
+        number, mu, given, _ = one.fields(*CHARGED, optional=("law",))
         o = number.integer(0, len(frame.obligations) - 1)
         if o in spans:
             raise number.wrong("stands twice")
