@@ -49,6 +49,7 @@ ENTRANCES: dict[str, Callable[[Plan, Path], object]] = {
     "combine": lambda p, _: p.combine([]),
     "aggregate": lambda p, _: p.aggregate([["a", "b"]]),
     "explain": lambda p, _: p.explain("auditor"),
+    "explain a release": lambda p, folder: p.explain_release(folder / "o.json"),
     "summary": lambda p, _: p.summary(),
     "html": lambda p, _: p._repr_html_(),
     "data": lambda p, _: fit_of_plan(p, DATA),
@@ -93,6 +94,38 @@ def test_no_command_runs_or_prints_a_forged_plan(
     printed = capsys.readouterr()
     assert not printed.out and "is not verified" in printed.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forged.json", "x.csv"]
+
+
+def test_no_page_of_a_release_rests_on_a_forged_plan(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither one that names the forged plan nor one that the true plan made is explained by it."""
+    monkeypatch.chdir(tmp_path)
+    plan.run(DATA, seed=1, output="true.json")
+    release, other = json.loads(Path("true.json").read_text("utf-8")), forged(plan)
+    Path("forged.plan.json").write_text(json.dumps(other), "utf-8")
+    Path("o.json").write_text(json.dumps({**release, "plan_sha256": other["digest"]}), "utf-8")
+    for command in ("explain o.json", "explain o.json -o page.html", "explain true.json"):
+        assert run_command_line([*command.split(), "--plan", "forged.plan.json"]) == 7
+        printed = capsys.readouterr()
+        assert not printed.out and "is not verified" in printed.err
+    assert run_command_line(["explain", "o.json"]) == 7, "found by the digest that both name"
+    plan.write("true.plan.json")
+    assert run_command_line(["explain", "o.json", "--plan", "true.plan.json"]) == 2
+    assert "a release of another plan" in capsys.readouterr().err
+    assert not Path("page.html").exists()
+
+
+def test_a_release_that_claims_less_noise_than_its_plan_draws_is_refused(plan: Plan, tmp_path: Path) -> None:
+    """So no page shows limits that are too narrow; figures that were changed nobody can tell from others."""
+    plan.run(DATA, seed=1, output=tmp_path / "o.json")
+    release = json.loads((tmp_path / "o.json").read_text("utf-8"))
+    assert plan.explain_release(tmp_path / "o.json")
+    for deviations in ([1e-3] * 3, [0.0] * 3, [release["outputs"]["O"]["standard_deviation"][0], 0.5, 10.0]):
+        release["outputs"]["O"]["standard_deviation"] = deviations
+        (tmp_path / "forged.json").write_text(json.dumps(release), "utf-8")
+        with pytest.raises(UsageError, match="PS0735"):
+            plan.explain_release(tmp_path / "forged.json")
 
 
 ABOUT_NO_MECHANISM = {"check_digest", "plan_digest", "round_words", "infeasible_text"}

@@ -531,6 +531,10 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
     spilled = tempfile.TemporaryDirectory(prefix="privspec-", ignore_cleanup_errors=True)
     with spilled as folder, duckdb.connect(":memory:") as database:
         _set(database, folder, _may_hold())
+        # whole numbers that lie close together are grouped by their places in a table, several times as fast; it takes
+        # no more room than the database does
+        bits = min(CLOSE, path.stat().st_size // 16).bit_length() - 1
+        database.execute(f"SET perfect_ht_threshold = {max(bits, 12)}")
         try:
             database.execute(f"ATTACH {text_of(str(path))} AS data (READ_ONLY, TYPE duckdb)")
         except duckdb.Error:
@@ -657,6 +661,8 @@ MOST_AT_ONCE = 2**25
 
 FEW = 2**12
 """Different cells of a column that the database counts."""
+CLOSE = 2**22
+"""Whole numbers within so many are counted there, too: persons' numbers."""
 
 
 def _counted(
@@ -668,16 +674,21 @@ def _counted(
         # cells are to be counted row by row
         return list(cells)
     distinct = ", ".join(f"approx_count_distinct({cell})" for cell in cells.values())
+    whole = (is_whole(kind) for kind in kinds.values())
+    spans = ", ".join(
+        f"max({c})::HUGEINT - min({c})" if w else "max(NULL)" for c, w in zip(cells.values(), whole, strict=True)
+    )
     left = []
     try:
         with _said(name):
             (found,) = database.execute(f"SELECT {distinct} FROM (SELECT * FROM {source} LIMIT {16 * FEW})").fetchall()
+            (wide,) = database.execute(f"SELECT {spans} FROM {source}").fetchall()
     except DataError:
         return list(cells)
-    for (column, cell), count in zip(cells.items(), found, strict=True):
+    for (column, cell), count, span in zip(cells.items(), found, wide, strict=True):
         part = Sketches(own.seeds)
         with suppress(DataError):
-            if count <= FEW:
+            if count <= FEW or (span is not None and span < CLOSE):
                 query = f"SELECT {cell} AS cell, count(*) AS times FROM {source} GROUP BY 1"
                 for frame in _frames(name, database, query):
                     part.add(column, frame["cell"], frame["times"].to_numpy())

@@ -32,6 +32,8 @@ ROUGHLY = 1.96
 DRAWS, SEED = 4_000, 20201203
 FINE = 0.01
 """The step of a grid, in standard deviations, up to which noise is as good as continuous."""
+LEAST = 0.8
+"""Of the deviation of the draws, what a release says at least: draws are off by some hundredths."""
 SHOWN = 200
 """Figures of an output that the page shows."""
 DIGITS = 2
@@ -126,9 +128,12 @@ def _half(deviations: Sequence[float] | None, noise: Array | None, size: int, st
     if noise is None:
         return ROUGHLY * sizes
     drawn = np.abs(noise.reshape(len(noise), -1))
+    own = np.sqrt((drawn**2).mean(axis=0))
+    if (sizes < LEAST * own).any():
+        hint = "take the release as `privspec run` wrote it"
+        raise UsageError.of("PS0735", "the release says that it has less noise than its plan draws", help=hint)
     if step > FINE * sizes.max():  # noise that falls on few numbers: the least of these that is enough
         return np.quantile(step * np.rint(drawn / step), SHARE, axis=0, method="higher")
-    own = np.sqrt((drawn**2).mean(axis=0))
     some = own > 0
     ratio = float(np.quantile(drawn[:, some] / own[some], SHARE)) if some.any() else 0.0
     return ratio * sizes

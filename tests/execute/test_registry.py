@@ -29,6 +29,7 @@ from privspec.execute.ledger import Account, LedgerState, names_in
 from privspec.execute.registry import registration, registry_path
 from privspec.execute.run import _run as run
 from privspec.execute.sketching import found_in
+from privspec.execute.sources import TextFiles
 from privspec.kernel.writing import plan_digest
 from tests.execute.knowing import pay_for, refusal, tables
 
@@ -104,7 +105,7 @@ def test_a_copy_another_name_or_another_format_is_the_same_data(
         assert f"--ledger {paid.parent / 'people.ledger.db'}" in (error.diagnostics[0].help or "")
     for values in (VALUES, np.array(VALUES), pl.Series(VALUES), pl.DataFrame({"x": VALUES})):
         refused("PS1012", identity_plan, values, ledger=folder / "named.db", new_ledger=new)
-    refused("PS1012", identity_plan, folder / "bare.csv", header=False, new_ledger=new)
+    refused("PS1012", identity_plan, folder / "bare.csv", texts=TextFiles(header=False), new_ledger=new)
     assert not list(folder.glob("*.db"))
 
 
