@@ -23,7 +23,6 @@ from privspec.execute.family import Plan, Progress, RunContext, read_plan, silen
 from privspec.execute.keeper import DataOwnerReport, Fit, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
-from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show, word
 from privspec.noise.samplers import WORD, Randomness
 
@@ -188,11 +187,6 @@ def read_places(atom: Atom, declared: Declared, source: Any, circumstances: RunC
     if circumstances.strict and not atom.fits(found).all():
         refuse_strictly(declared.name)
     return atom.places(found)
-
-
-def base_of(domain: Domain) -> Domain:
-    """A domain without its powers."""
-    return base_of(domain.base) if isinstance(domain, Power) else domain
 
 
 def symbol(text: str) -> Symbol:

@@ -490,9 +490,13 @@ def of_report(claim: Claim, names: tuple[str, str], *, stays: bool) -> Question:
     """About any two answers of a report that a claim is about; about taking part, if it is about no report."""
     if not claim.local:
         return took_part(claim.relation)
+    return which_answer(stays, names, times_of(claim))
+
+
+def times_of(claim: Claim) -> Quantity | None:
+    """The factor between what is as likely in two cases as a claim's ratio says; None where it has a delta, or none."""
     reached = claim.achieved if isinstance(claim.achieved, EpsilonDeltaCurve) else None
-    times = largest_factor(reached.epsilon) if reached is not None and reached.delta == 0.0 else None
-    return which_answer(stays, names, times)
+    return largest_factor(reached.epsilon) if reached is not None and reached.delta == 0.0 else None
 
 
 def of_entry(source: str, names: tuple[str, ...]) -> Question:

@@ -26,7 +26,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, walk
 from privspec.model.components import Whole, assembled
 from privspec.model.designs import bound_as_written, picked_as_written
-from privspec.model.domains import Ball, Domain, FiniteSet, PartialRankingOf, Power, RankingOf, Table
+from privspec.model.domains import Ball, Domain, FiniteSet, PartialRankingOf, RankingOf, Table
 from privspec.model.graph import Model
 from privspec.model.library import library
 from privspec.model.reports import listing
@@ -454,7 +454,7 @@ def _told(problem: Mapping[str, Any], model: Model, where: Context) -> Iterator[
     """One sentence for each thing that is done; of numbers the limits, where they are few."""
     said, limits = dict[str, Sentence](), dict[str, Sentence]()
     for data in problem["data"]:
-        domain, line = _entry(model.block(data["name"]).domain), where.line_of(data["name"])
+        domain, line = model.block(data["name"]).domain.innermost, where.line_of(data["name"])
         for key in _of_records(data, domain):
             said.setdefault(key, say(f"fitting.done.{key}", line=line))
     for name, (column, domain) in clipped(problem, model):
@@ -464,11 +464,6 @@ def _told(problem: Mapping[str, Any], model: Model, where: Context) -> Iterator[
         (line,) = (one for one in next(iter(limits.values())).because if isinstance(one, SpecLine))
         limits = {"": say("fitting.done.numbers", line=line)}
     yield from (said | limits).values()
-
-
-def _entry(domain: Domain) -> Domain:
-    """What each of its entries is in."""
-    return _entry(domain.base) if isinstance(domain, Power) else domain
 
 
 def _of_records(data: Mapping[str, Any], domain: Domain) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from privspec.core.records import dataclass, field, replace
 from privspec.explain import drawing, probabilities
-from privspec.explain.claims import Question, about_vote, how_near, largest_factor, of_hidden, took_part, which_answer
+from privspec.explain.claims import Question, about_vote, how_near, of_hidden, times_of, took_part, which_answer
 from privspec.explain.context import REPORTED, Effects, LossTerm, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, dominating
 from privspec.explain.document import (
@@ -178,7 +178,7 @@ class TableFact(MechanismFact):
         if claim.per_distance is not None:
             return self._near(claim, claim.per_distance)
         reached = claim.achieved if isinstance(claim.achieved, EpsilonDeltaCurve) else None
-        times = largest_factor(reached.epsilon) if reached is not None and reached.delta == 0.0 else None
+        times = times_of(claim)
         if not claim.local:  # of votes, whether or how somebody voted
             if self.comparison is None or times is None or claim.relation.unit is None:
                 return claim, took_part(claim.relation)

@@ -189,6 +189,13 @@ def bound_stated(bound: Bound | None, **claims: Any) -> dict[str, Any]:
     return {"bound": low, "among": among, "claims": claims | {"bound": witness}}
 
 
+def no_price(model: Model, node: GraphNode, beside: str) -> SpecError:
+    """PS0501: no amount can be picked together with what else the loss has."""
+    said = f"solve cannot compute a price of {node.name} beside {beside}"
+    hint = f"limit the errors under `accuracy:` and write `loss: {node.name}`, or compare with privspec sweep"
+    return SpecError.at(model.source, node.span, "PS0501", said, help=hint)
+
+
 def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
     """PS0612: no amount up to the largest that is tried is known to do, and the range goes on."""
     said = f"no {node.name} up to {show(farthest)} is known to meet the accuracy lines, and larger ones protect nothing"

@@ -147,6 +147,12 @@ class ManhattanVectors(RealVectors):
         return self._of_row(self._exponential, row, bits, signed=True)
 
 
+def _product(place: Array, error: Array, radius: Array, off: Array) -> tuple[Array, Array]:
+    """Radius times place, in doubles, and how far off it is at most, of numbers that are themselves off."""
+    value = radius * place
+    return value, (np.abs(place) * off + error * (radius + off) + UNIT * np.abs(value)) * SLACK
+
+
 class CubeVectors(RealVectors):
     """Gamma(size + 1) times a uniform point of the cube from -1 to 1."""
 
@@ -160,9 +166,7 @@ class CubeVectors(RealVectors):
 
     def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
         place, error = self._rows(self._places, first, last)
-        radius, off = self._radii(first, last)
-        value = radius * place
-        return value, (np.abs(place) * off + error * (radius + off) + UNIT * np.abs(value)) * SLACK
+        return _product(place, error, *self._radii(first, last))
 
     def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
         radius = [sum(side) for side in self._of_row(self._exponential, row, bits, signed=False)]
@@ -199,9 +203,7 @@ class ProductVectors(RealVectors):
         place = number / total
         least = np.where(off < total / 2, total - off, np.nan)
         error = (error + np.abs(place) * off) / least * SLACK + UNIT * np.abs(place)
-        radius, wrong = self._radii(first, last)
-        value = radius * place
-        return value, (np.abs(place) * wrong + error * (radius + wrong) + UNIT * np.abs(value)) * SLACK
+        return _product(place, error, *self._radii(first, last))
 
     def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
         low, high = self._of_row(self._places, row, bits, signed=True)

@@ -7,10 +7,9 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Any, ClassVar
 
-from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import Bound, beyond, cell, down
+from privspec.families.amounts import Bound, beyond, cell, down, no_price
 from privspec.families.decision import Decided, decimal_up
 from privspec.families.family import Settings
 from privspec.families.selection.family import NAMES, System, calibrated, mechanisms, stated, system_of
@@ -70,9 +69,7 @@ def priced(model: Model, settings: Settings) -> Decided:
     found = parsed(model)
     block = block_of(inner(model))
     if found.rest is not None or not block.cost.worst:
-        said = f"solve cannot compute a price of {found.node.name} beside errors of a selected value"
-        hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
-        raise SpecError.at(model.source, found.node.span, "PS0501", said, help=hint)
+        raise no_price(model, found.node, "errors of a selected value")
     search = Search(model, settings, found, perf_counter(), block)
     short_of, enough = search.found.low, search.end
     if search.drawn(enough) is None:

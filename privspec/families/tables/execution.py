@@ -24,7 +24,7 @@ from privspec.execute import family
 from privspec.execute.ballots import Form, holds_ballots, read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
-from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, read_places, small
+from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, read_places, small
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_untrue
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
@@ -192,7 +192,7 @@ def _(space: Counted, value: Any) -> list[Any]:
 
 
 def _variable(block: InputBlock) -> Variable:
-    atom = atom_of(tuple(base_of(block.domain).elements()))
+    atom = atom_of(tuple(block.domain.innermost.elements()))
     size = block.type.size if block.type.shape else None
     return Variable(Fields(block.name, size), (atom,) * block.type.size)
 
@@ -464,7 +464,7 @@ def _read_ballots(
 
 def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: family.RunContext) -> Value:
     """The value of an input, each entry put into its domain by itself."""
-    atom = atom_of(tuple(base_of(block.domain).elements()))
+    atom = atom_of(tuple(block.domain.innermost.elements()))
     places = read_places(atom, Declared(block.name, block.type.shape, block.index), source, circumstances)
     return rows.value(block, [atom.elements[place] for place in places])
 

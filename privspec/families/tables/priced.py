@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import Bound, cell, down
+from privspec.families.amounts import Bound, cell, down, no_price
 from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, explained, solved
@@ -92,9 +92,7 @@ def priced(model: Model, settings: Settings) -> Decided | Infeasible:
     found = parsed(model)
     search = Search(model, replace(settings, progress=None), found, perf_counter(), elaborate(inner(model)))
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
-        said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies"
-        hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
-        raise SpecError.at(model.source, found.node.span, "PS0501", said, help=hint)
+        raise no_price(model, found.node, "estimates or bounds on lies")
     if found.rest is not None:
         return _weighed(search)
     tried = (max(search.end / 2**k, search.found.low) for k in range(ROOM))

@@ -361,8 +361,7 @@ def of_person(columns: list[list[fmpq]], moving: list[Piece], shape: str) -> Fra
     """
     rows = fmpq_mat([image(columns, edge, Fraction(1)) for piece in moving for edge in piece.edges])
     rooms = [piece.room for piece in moving]
-    whole, below = (rows * rows.transpose()).numer_denom()
-    gram, listed = [list(map(int, row)) for row in whole.tolist()], moves_of(rooms, shape)
+    (gram, below), listed = gram_of(rows), moves_of(rooms, shape)
     if listed is not None:
         forms = (sum(a * gram[i][j] * b for i, a in d.items() for j, b in d.items()) for d in listed)
         return Fraction(max(forms, default=0), int(below))
@@ -453,10 +452,9 @@ def diameter(rows: Matrix) -> Fraction:
     """The largest squared distance of two rows."""
     if rows.nrows() >= FEW * rows.ncols():
         return diameter_of_many(rows)
-    whole, below = (rows * rows.transpose()).numer_denom()
-    gram = [list(map(int, row)) for row in whole.tolist()]
+    gram, below = gram_of(rows)
     pairs = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
-    return Fraction(max(pairs, default=0), int(below))
+    return Fraction(max(pairs, default=0), below)
 
 
 def diameter_of_many(rows: Matrix) -> Fraction:
@@ -504,9 +502,8 @@ def spread(strategy: Matrix, change: Units) -> Fraction:
     (amount,) = change.amounts
     places = [unit[0].at[0] for unit, _ in change.units]
     rows = chosen_rows(strategy.transpose(), places)
-    whole, below = (rows * rows.transpose()).numer_denom()
-    gram = [list(map(int, row)) for row in whole.tolist()]
-    return farthest(gram, change.count, change.apart or 1) * amount**2 / int(below)
+    gram, below = gram_of(rows)
+    return farthest(gram, change.count, change.apart or 1) * amount**2 / below
 
 
 def several(strategy: Matrix, change: Units, known: Fraction) -> Fraction:
@@ -532,6 +529,12 @@ def at_once(gram: list[list[int]], count: int) -> int:
 
 
 # --- exact matrices ------------------------------------------------------------------------------------------------
+
+
+def gram_of(rows: Matrix) -> tuple[list[list[int]], int]:
+    """The products of every two rows, in whole numbers, and what they are over."""
+    whole, below = (rows * rows.transpose()).numer_denom()
+    return [list(map(int, row)) for row in whole.tolist()], int(below)
 
 
 def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
