@@ -19,7 +19,7 @@ TOKENS = {
     "audit": 11_464,
     "core": 12_214,
     "editor": 6_426,
-    "execute": 87_295,
+    "execute": 87_322,
     "explain": 82_232,
     "families": 231_420,
     "functions": 16_850,

@@ -510,6 +510,7 @@ def _count(
         if keeping is not None and persons:
             people = People.of([whose for whose, _ in persons])
             columns = [np.concatenate(each) for each in zip(*(own for _, own in persons), strict=True)]
+            persons.clear()
             if len(columns) == 1:
                 add([np.arange(len(counts[0]))], keeping.by_cell(people, columns[0], len(counts[0])), ())
             else:

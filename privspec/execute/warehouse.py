@@ -511,8 +511,12 @@ class OfTable(Records):
 
 
 @contextmanager
-def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection | None]:
+def connection(
+    name: str, path: Path | None = None, *, rows: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection | None]:
     """DuckDB with nothing but that database, as `data`, to be read; None where it is not installed.
+
+    Args: rows, whether it gives rows, for which room is needed beside it.
 
     What does not fit into memory, as far as the process may use it, goes to a folder of the user's own that is taken
     away.
@@ -530,7 +534,8 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
         return
     spilled = tempfile.TemporaryDirectory(prefix="privspec-", ignore_cleanup_errors=True)
     with spilled as folder, duckdb.connect(":memory:") as database:
-        _set(database, folder, _may_hold())
+        most = _may_hold()
+        _set(database, folder, most // 3 if rows and most is not None else most)
         # whole numbers that lie close together are grouped by their places in a table, several times as fast; it takes
         # no more room than the database does
         bits = min(CLOSE, path.stat().st_size // 16).bit_length() - 1
