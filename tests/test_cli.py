@@ -29,7 +29,6 @@ import pytest
 import privspec
 from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
-from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
 from privspec.kernel.writing import plan_digest
 from privspec.manual import copy_template, list_templates, template_text
@@ -195,7 +194,7 @@ def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
         if block.domain.size is None:
             rows = [str(v) for v in dice.uniform(*map(float, block.domain.bounds), size)]
         else:
-            rows = list(dice.choice([show(e) for e in base_of(block.domain).elements()], size))
+            rows = list(dice.choice([show(e) for e in block.domain.innermost.elements()], size))
         path.write_text("\n".join([block.name, *rows]) + "\n", "utf-8")
         options += ["--input", f"{block.name}={path}"]
     return options
@@ -215,7 +214,7 @@ def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
     dice = np.random.default_rng(3)
     options = []
     for block in model.blocks:
-        values = [show(e) for e in base_of(block.domain).elements()]
+        values = [show(e) for e in block.domain.innermost.elements()]
         columns = [f"{block.name}_{j + 1}" for j in range(block.size)] if local and block.size > 1 else [block.name]
         people = 50 if local else block.size
         path = folder / f"{block.name}.csv"
