@@ -25,9 +25,9 @@ TOKENS = {
     "functions": 16_850,
     "kernel": 159_705,
     "language": 29_141,
-    "model": 129_551,
+    "model": 130_222,
     "noise": 10_769,
-    "problem": 85_449,
+    "problem": 85_669,
     "solvers": 82_681,
     "top": 27_599,
 }

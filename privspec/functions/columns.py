@@ -28,7 +28,7 @@ EXAMPLES = {
 }
 FUNCTIONS: Mapping[str, Function] = by_name(
     Function("cut(t.column, numbers)", _of_records, arity=(2, 2)),
-    Function("lookup(t.column, word = {values})", _of_records, arity=(1, 1), keywords=None),
+    Function("lookup(t.column, word = {values})", _of_records, arity=(1, 2), keywords=None),
     Function("persons(t)", _of_records, arity=(1, 16)),
     Function("any(t, conditions)", _of_records, arity=(1, 64)),
     Function("hour(t.column)", _of_records, of_day=lambda moment: f"{moment:%H:00}"),

@@ -39,7 +39,7 @@ from privspec.model.domains import (
     Tables,
     Type,
 )
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, beside_words, evaluate, value_type
+from privspec.model.evaluate import DOMAIN_CALLS, WORDS, Environment, Reader, beside_words, evaluate, value_type
 from privspec.model.library import function_of
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
@@ -203,7 +203,12 @@ class _Builder:
         self.whole, self.spec, self.source, self.base = whole, whole.spec, whole.source, base
         self.chosen, self.costs = chosen or {}, costs
         self.report = Report(self.source)
-        held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
+        held = None
+        if files is not None:
+            words = (f"{WORDS}:",)
+            held = {
+                key: value if key.startswith(words) else np.asarray(value, np.float64) for key, value in files.items()
+            }
         self.read_files: dict[str, Any] = {}
         self.environment = Environment(files=Reader(base, held, self.read_files))
         self.scope = Scope()

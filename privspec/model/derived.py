@@ -231,6 +231,11 @@ class _Reader:
             case syntax.Call(function="cut") as call:
                 hint = "as in cut(people.age, [0, 15, 30, 65])"
                 raise Failure("PS0206", call.span, "cut takes a column and the numbers at which it is cut", help=hint)
+            case syntax.Call(
+                function="lookup",
+                arguments=(of, syntax.Call(function="csv", arguments=(syntax.String(value=file),)) as read),
+            ) if isinstance(of, syntax.Expr):
+                return self._listed(of, file, read.span)
             case syntax.Call(function="lookup") as call:
                 return self._grouped(call)
             case syntax.Call(arguments=(of,)) as call if (of_day := function_of(call).of_day) is not None:
@@ -486,6 +491,27 @@ class _Reader:
             text = f"no set has {', '.join(missing[:LISTED])}{' and more' if len(missing) > LISTED else ''}"
             raise Failure("PS0206", call.span, text, help=f"add them to a set, or others = {{{missing[0]}}}")
         return self._tabled(name, of.span, [chosen[one] for one in elements], tuple(one.name for one in sets))
+
+    def _listed(self, of: syntax.Expr, file: str, span: Span) -> tuple[Domain, Follows]:
+        """A word for each value of a column: the one beside it in a file, of which a first line may be a heading."""
+        name = self._column(of)
+        if name is None or measured(self._domain(name, of.span)):
+            hint = f'as in lookup(people.county, csv("{file}"))'
+            raise Failure("PS0206", of.span, "lookup takes a column of single values, and the file of words", help=hint)
+        values, chosen = [show(value) for value in self._domain(name, of.span).elements()], dict[str, str]()
+        for row, (value, word) in enumerate(self.environment.files.words(file, span).tolist(), 1):
+            if value not in values and row > 1:
+                text = f"{file}, line {row} with words: no value of {name}"
+                raise Failure("PS0206", span, text, help=suggestion(value, values))
+            if value in chosen:
+                raise Failure("PS0206", span, f"{file}, line {row} with words: {value} stands twice")
+            chosen |= {value: word} if value in values else {}
+        missing = [value for value in values if value not in chosen]
+        if missing:
+            text = f"{file} has no line for {', '.join(missing[:LISTED])}{' and more' if len(missing) > LISTED else ''}"
+            raise Failure("PS0206", span, text)
+        texts = [chosen[value] for value in values]
+        return self._tabled(name, of.span, texts, tuple(dict.fromkeys(texts)))
 
     def _tabled(self, name: str, span: Span, texts: list[str], labels: tuple[str, ...]) -> tuple[Domain, Follows]:
         """A column that has a word for each value of another."""

@@ -8,6 +8,7 @@ A value is exact on numbers, float64 on arrays that come from files. Other meani
 from __future__ import annotations
 
 import csv
+import json
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,6 +63,19 @@ class Reader:
         if self.seen is not None:
             self.seen[key] = as_float(array)
         return array
+
+    def words(self, name: str, span: Span) -> NDArray[Any]:
+        """The words of a file with two columns (rows, 2).
+
+        Raises: Failure PS0240, PS0243, PS0245, PS0246.
+        """
+        key = f"{WORDS}:{name}"
+        found = (self.fixed or {}).get(key)
+        if found is None:
+            found = read_words(self._path(name, span), name, span)
+        if self.seen is not None:
+            self.seen[key] = found
+        return found
 
     def _path(self, name: str, span: Span) -> Path:
         if not name or "\0" in name:
@@ -139,6 +153,39 @@ def read_csv(path: Path, name: str, span: Span, *, exact: bool = False) -> NDArr
         flat[:] = [Fraction(cell) for row in rows for cell in row]
         array = flat.reshape(array.shape)
     return array[:, 0] if array.shape[1] == 1 else array
+
+
+WORDS = "words"
+"""Of what files of words are known by, beside those of numbers."""
+
+
+def read_words(path: Path, name: str, span: Span) -> NDArray[Any]:
+    """Two columns of words with a comma between: (rows, 2); blank lines are skipped.
+
+    Raises: Failure with file and row, never with its text.
+    """
+    rows: list[list[str]] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            for line, row in enumerate(csv.reader(stream), start=1):
+                cells = [cell.strip() for cell in row]
+                if any(cells) and (len(cells) != 2 or not all(cells)):
+                    raise Failure("PS0243", span, f"{name}, row {line}: two words are expected", label="read here")
+                rows += [cells] if any(cells) else []
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Failure("PS0246", span, f"{name} is no CSV file in UTF-8") from error
+    except OSError as error:
+        raise Failure("PS0240", span, f"the file {name} cannot be read: {error.strerror}") from error
+    if not rows:
+        raise Failure("PS0245", span, f"{name} holds no words", label="read here")
+    return np.array(rows, dtype=str)
+
+
+def written(array: NDArray[Any]) -> bytes:
+    """What the digest of a public file is of: its numbers as doubles, or its words."""
+    if array.dtype.kind == "U":
+        return json.dumps(array.tolist()).encode("ascii")
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()
 
 
 def read_npy(path: Path, name: str, span: Span) -> Array:

@@ -22,8 +22,6 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import replace
 from privspec.kernel.core.problem import (
@@ -48,6 +46,7 @@ from privspec.kernel.writing import exact_grid, write
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import Between, Domain, Table, unknown_keys
+from privspec.model.evaluate import written
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import AskedMeasure as ModelMeasure
 from privspec.model.measures import Chosen, MeasureAt, Personalised
@@ -302,10 +301,9 @@ def public_values(model: Model) -> list[PublicValue]:
     """Files and given constants that the numbers rest on."""
     found = []
     for name, array in sorted(model.files.items()):
-        raw = np.ascontiguousarray(array, dtype="<f8")
-        digest = hashlib.sha256(raw.tobytes()).hexdigest()
+        digest = hashlib.sha256(written(array)).hexdigest()
         where = f"the file {name.split(':', 1)[1]}" if ":" in name else "asserted: not computed from the data"
-        found.append(PublicValue(name, tuple(int(n) for n in raw.shape), digest, where))
+        found.append(PublicValue(name, tuple(int(n) for n in array.shape), digest, where))
     return found
 
 

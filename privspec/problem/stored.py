@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.spans import Source
 from privspec.kernel.core.reading import JsonNode
+from privspec.language import syntax
+from privspec.model.evaluate import WORDS, written
 from privspec.model.graph import Model, value_text
 from privspec.model.values import Symbol, Value, show
 
@@ -74,6 +76,8 @@ def _list_text(value: NDArray[Any]) -> str:
 def _array_json(array: NDArray[Any]) -> dict[str, Any]:
     from privspec.core.matrices import LIST_LIMIT, pack
 
+    if array.dtype.kind == "U":
+        return {"sha256": hashlib.sha256(written(array)).hexdigest(), "words": array.tolist()}
     values = np.ascontiguousarray(array, dtype="<f8")
     raw = values.tobytes()
     head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
@@ -99,12 +103,13 @@ def model_inside(spec: JsonNode, base: Path | None = None) -> Model:
     text = source.text() if base is None or not source.absent else _text_at(base / path.text(), path)
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != sha256.text():
         raise spec.wrong("does not hold the source that was solved (sha256 differs)")
-    written, values = Source(path.text(), text), {key: _constant(item) for key, item in constants.entries()}
+    whole = Source(path.text(), text)
+    values = {k: (_words if k.startswith(f"{WORDS}:") else _constant)(item) for k, item in constants.entries()}
     texts = None if base is not None else _texts(components)
     if texts is not None:
-        _refuse_other_files(written, texts, set(values), spec)
+        _refuse_other_files(whole, texts, set(values), spec)
     model = build_model(
-        written,
+        whole,
         parameters={key: _parameter(item) for key, item in parameters.entries()},
         constants={key: value for key, value in values.items() if ":" not in key},
         files={key: value for key, value in values.items() if ":" in key},
@@ -143,18 +148,38 @@ QUOTED = re.compile(r'"[^"\n]*"')
 
 def _refuse_other_files(source: Source, texts: Mapping[str, str], known: set[str], spec: JsonNode) -> None:
     """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
-    from privspec.language import syntax
     from privspec.language.parser import parse
     from privspec.language.walk import walk
     from privspec.model.components import assembled
 
-    for node in walk(assembled(parse(source), source, None, texts).spec):
+    nodes = list(walk(assembled(parse(source), source, None, texts).spec))
+    # what is looked up in a file are words, and not numbers
+    looked_up = [node.arguments[1] for node in nodes if _of_words(node)]
+    for node in nodes:
         match node:
             case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name), *_)):
-                if f"{kind}:{name}" not in known:
+                if f"{WORDS if any(node is one for one in looked_up) else kind}:{name}" not in known:
                     raise spec.wrong(f"does not hold the numbers of {name}")
             case syntax.Call(function="csv" | "npy" | "spec"):
                 raise spec.wrong("reads a file whose numbers the plan does not hold")
+
+
+def _of_words(node: object) -> TypeGuard[syntax.Call]:
+    """Whether it looks words up in a file."""
+    match node:
+        case syntax.Call(function="lookup", arguments=(_, syntax.Call(function="csv"))):
+            return True
+    return False
+
+
+def _words(item: JsonNode) -> NDArray[Any]:
+    rows = [[cell.text() for cell in row.items()] for row in item.fields("sha256", "words")[1].items()]
+    if not rows or any(len(row) != 2 for row in rows):
+        raise item.wrong("is no list of two words each")
+    array = np.array(rows, dtype=str)
+    if item.value != _array_json(array):
+        raise item.wrong("is not the file that was used (sha256 differs)")
+    return array
 
 
 def _parameter(item: JsonNode) -> Any:

@@ -113,8 +113,9 @@ def asserted_words(name: str, one: Asserted) -> str:
 def public_words(value: PublicValue) -> str:
     """Where a public value comes from."""
     size = " x ".join(map(str, value.shape))
-    what = f"{size} numbers" if size else "one number"
-    return f"Public value {value.name}: {what}, from {value.provenance} (SHA-256 {value.sha256[:16]})."
+    name = value.name.removeprefix("words:")
+    what = f"{size} {'numbers' if name == value.name else 'words'}" if size else "one number"
+    return f"Public value {name}: {what}, from {value.provenance} (SHA-256 {value.sha256[:16]})."
 
 
 def obligation_words(obligation: Obligation) -> str:

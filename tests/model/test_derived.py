@@ -1,12 +1,21 @@
 """Columns that follow from others: what domains they have, and what is told of what follows from nothing."""
 
+import json
+from collections.abc import Callable
 from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import privspec
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
+from privspec.kernel.writing import plan_digest
 from privspec.model.domains import Between, FiniteSet, IntegerRange, Table
+from privspec.plan import Plan
 
 TABLE = (
     "table(age in 0..100, kids in 0..9, sex in {F, M}, pay in [0, 100], tax in [-10, 40], "
@@ -214,3 +223,86 @@ def test_hours_that_are_none_are_refused(domain: str, part: str, words: str) -> 
     with pytest.raises(SpecError) as caught:
         Problem(HOURS.format(domain=domain, part=part)).check()
     assert words in caught.value.diagnostics[0].message
+
+
+# --- words of a public file -----------------------------------------------------------------------
+
+COUNTIES = """variables:
+  input people in table(county in {essex, kent, york}, kids in 0..2)
+  output O
+background: people.region = lookup(people.COLUMN, csv("regions.csv"))
+loss: E[ ||O - histogram(people, by = {region})||^2 ]
+privacy: O is 1-DP wrt people, adding or removing one record
+"""
+REGIONS = 'county,region\nessex,south\n\nkent, south \nyork,"the, north"\n'
+
+
+def counties(folder: Path, regions: str | None = REGIONS, column: str = "county") -> Any:
+    if regions is not None:
+        (folder / "regions.csv").write_text(regions, "utf-8")
+    (folder / "s.priv").write_text(COUNTIES.replace("COLUMN", column), "utf-8")
+    return privspec.load(str(folder / "s.priv")).solve()
+
+
+def test_a_public_file_says_the_words_and_the_plan_holds_them(tmp_path: Path) -> None:
+    plan = counties(tmp_path)
+    document = json.loads(plan.to_json())
+    (tmp_path / "regions.csv").unlink()
+    assert Plan(document).verify().ok, "nothing is read from the disk"
+    (column,) = document["problem"]["data"][0]["derived"]
+    assert (column["labels"], column["places"]) == (["south", "the, north"], [0, 0, 1])
+    held = document["spec"]["constants"]["words:regions.csv"]
+    assert document["problem"]["public"][0]["sha256"] == held["sha256"]
+    released = plan.run({"people": {"county": ["kent", "york", "essex"] * 900, "kids": [0] * 2700}}, seed=1).values["O"]
+    assert abs(released[0] - 1800) < 60 and abs(released[1] - 900) < 60
+    numbered = counties(tmp_path, "0,none\n1,some\n2,some\n", "kids")
+    assert json.loads(numbered.to_json())["problem"]["data"][0]["derived"][0]["places"] == [0, 1, 1]
+
+
+def moved(held: dict[str, Any]) -> None:
+    held["words:regions.csv"]["words"][2][1] = "the, north"
+
+
+def moved_and_signed(held: dict[str, Any]) -> None:
+    moved(held)
+    text = json.dumps(held["words:regions.csv"]["words"])
+    held["words:regions.csv"]["sha256"] = sha256(text.encode()).hexdigest()
+
+
+def gone(held: dict[str, Any]) -> None:
+    del held["words:regions.csv"]
+
+
+def as_numbers(held: dict[str, Any]) -> None:
+    gone(held)
+    held["csv:regions.csv"] = {"shape": [1], "sha256": sha256(np.zeros(1).tobytes()).hexdigest(), "values": [0.0]}
+
+
+def ragged(held: dict[str, Any]) -> None:
+    held["words:regions.csv"]["words"][1] = ["essex"]
+
+
+@pytest.mark.parametrize("change", [moved, moved_and_signed, gone, as_numbers, ragged])
+def test_a_plan_with_other_words_is_refused(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Also where the file still lies on the disk of whoever verifies."""
+    document = json.loads(counties(tmp_path).to_json())
+    change(document["spec"]["constants"])
+    document["digest"] = plan_digest(document)
+    assert not Plan(document).verify().ok
+
+
+FILES = {
+    "essex,south\nkent,south\n": "regions.csv has no line for york",
+    "essex,south\nkent,south\nyork,north\nyork,south\n": "line 4 with words: york stands twice",
+    "essex,south\nkent,south\nyorc,north\n": "line 3 with words: no value of county",
+    "essex,south\nkent\n": "row 2: two words are expected",
+    "essex,south\nkent,\n": "row 2: two words are expected",
+    "\n": "holds no words",
+}
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_files_of_words_that_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        counties(tmp_path, text)
+    assert FILES[text] in caught.value.diagnostics[0].message
