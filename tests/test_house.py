@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_426,
     "execute": 87_322,
     "explain": 82_232,
-    "families": 231_420,
+    "families": 231_465,
     "functions": 16_850,
     "kernel": 159_705,
     "language": 29_141,

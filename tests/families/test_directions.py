@@ -69,6 +69,14 @@ def test_a_delta_takes_little_of_it(delta, least):
 WEEKLY = "[prefix_sums(x[1..7]), prefix_sums(x[8..14]), prefix_sums(x[15..21]), prefix_sums(x[22..28])]"
 
 
+def test_what_is_about_more_is_preferred():
+    """Laplace noise under a line with a small delta: next to nothing less is shown of noise that uses it."""
+    plan = solved_text(spec("(1, 1e-6)-DP", options="options: noise family laplace\n"))
+    assert plan["loss"]["among"] == "additive noise of any law"
+    pure = solved_text(spec("1-DP", options="options: noise family laplace\n"))
+    assert 0.99 * pure["loss"]["lower_bound"] < plan["loss"]["lower_bound"] < pure["loss"]["lower_bound"]
+
+
 def test_forged_laws_are_refused():
     plan = solved_text(spec("(1, 1e-6)-DP", "[0, 1]^28", WEEKLY))
     assert judge(json.dumps(plan)).ok

@@ -47,7 +47,7 @@ from privspec.kernel.moves import units_of
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.strategies.dense import VERTICES
 from privspec.kernel.worth import LowerBound
-from privspec.kernel.worth.shifts import shifted
+from privspec.kernel.worth.shifts import OF_PURE, shifted
 from privspec.kernel.worth.traces import proved
 from privspec.kernel.writing import array
 from privspec.kernel.writing import sparse as sparse_json
@@ -238,7 +238,8 @@ class Stated:
             except Refused:
                 continue
             found.append(Bound(stated, min(max(derived, 0.0), self.loss()), shows.among[0]))
-        return max(found, key=lambda one: one.value, default=None)
+        # where they differ by next to nothing, what is about more mechanisms says more
+        return max(found, key=lambda one: one.value * (1 if one.narrow else BROADER), default=None)
 
     def _duals(self, dual: Dual) -> Iterator[dict[str, Any]]:
         """What a dual point proves: of all unbiased mechanisms, or of noise of any law under lines with a delta."""
@@ -284,6 +285,10 @@ def placed_witnesses(frame: Frame, release: Release) -> Iterator[dict[str, Any]]
             yield {"scope": SCOPE, "requirement": line, "weights": [str(weight) for weight in weights]}
 
 
+BROADER = 1.01
+"""By how much a bound may be lower that is not about mechanisms of the same pure epsilon alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A lower bound with its witness, rounded down, and the mechanisms that it is about."""
@@ -291,6 +296,11 @@ class Bound:
     witness: dict[str, Any]
     value: float
     among: str
+
+    @property
+    def narrow(self) -> bool:
+        """Whether they are those of the same pure epsilon alone, under a line with a delta."""
+        return self.among.removeprefix("shares of ") in OF_PURE.values()
 
 
 def bound_witness(

@@ -420,7 +420,10 @@ def along_directions(frame: Frame, block: Linear, witness: dict[str, Any]) -> di
             stated.append(one)
             continue
         epsilon, delta = map(float, asked.figures({}).values())
-        parts = None if by_any_part(frame, block, one["requirement"]) else 1
+        try:
+            parts = None if by_any_part(frame, block, one["requirement"]) else 1
+        except Refused:
+            return None  # of changes that are larger than what neighbours surely do
         known = SMALLEST <= epsilon <= LARGEST and delta >= LEAST_DELTA
         law = _multipliers(epsilon, delta, parts, 2) if known else None
         if law is None:
