@@ -198,12 +198,13 @@ def test_pure_epsilon_for_several_observers(text: str, loss: float, tmp_path: Pa
 
 
 def test_the_press_and_the_auditors_under_pure_epsilon(tmp_path: Path) -> None:
-    """No unbiased mechanism is below the Gaussian optimum at 2 sinh(epsilon / 2), and no noise is below twice it."""
+    """No unbiased mechanism is below the Gaussian optimum at 2 sinh(epsilon / 2); of noise more than twice it is known."""
     text = template_text("two_observers")
     pure = Problem(text.replace("-GDP", "-DP")).solve()
     gaussian = Problem(text).solve(press_mu=2 * float(np.sinh(0.125)), audit_mu=2 * float(np.sinh(0.5)))
     assert gaussian.loss.lower_bound is not None
-    assert pure.loss.lower_bound == pytest.approx(2 * gaussian.loss.lower_bound, rel=1e-5)
+    assert pure.loss.lower_bound is not None
+    assert pure.loss.lower_bound >= 2 * gaussian.loss.lower_bound * (1 - 1e-5)
     assert pure.loss.value > gaussian.loss.value
     holds(pure, tmp_path, x=np.linspace(0, 1, 16))
 

@@ -315,6 +315,9 @@ def _unknown_error(model: Model, output: GraphNode, expr: syntax.Expr, what: str
     keys = f"keys({model.inputs[0].name}, by = {{...}})"
     count = keys.replace("keys", "count")
     hint = f"E[ missed({output.name}, {keys}) ], or E[ mean(|{output.name} - {count}|) ], or mean((...)^2)"
+    if isinstance(table := model.inputs[0].domain, Table):
+        name = next(name for name, domain in table.attributes if isinstance(domain, Unknown))
+        hint += f"; or list the keys: {name} in {{a, b, c}}"
     return Failure("PS0502", expr.span, message, help=hint)
 
 

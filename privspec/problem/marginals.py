@@ -220,7 +220,7 @@ class Reader:
             if node.definition is not None:
                 self.known[node.name] = self.counts(node.definition)
 
-    def counts(self, expr: syntax.Node) -> tuple[Tally, ...]:
+    def counts(self, expr: syntax.Node | None) -> tuple[Tally, ...]:
         """The tables of counts that an expression gives, one after another."""
         try:
             found = tallies_of(self.model, expr)

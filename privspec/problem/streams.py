@@ -46,11 +46,13 @@ class StreamBlock(Stream):
 class _Totals(Reader):
     """Reads expressions as running totals of the input."""
 
-    def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
-        (source,) = self.model.inputs
-        match call:
+    def counts(self, expr: syntax.Node | None) -> tuple[Tally, ...]:
+        (source,), nodes = self.model.inputs, self.model.nodes
+        match expr:
             case syntax.Call(function="prefix_sums", arguments=(syntax.Name(id=name),)) if name == source.name:
                 return TOTALS
+            case syntax.Name(id=name) if name in nodes and nodes[name].kind is syntax.VariableKind.INTERMEDIATE:
+                return self.counts(nodes[name].definition)
             case _:
                 raise OtherFormError
 

@@ -58,4 +58,6 @@ def test_noise_of_a_shape_is_named_in_words() -> None:
         "loss: E[ ||O - marginals(people, {sex}, {age})||^2 ]\n"
         "privacy: O is 1-DP wrt people, replacing one record\noptions: noise family knorm"
     ).solve()
-    assert re.search(r"K-norm noise \(l2\) at O \(± [\d.]+ to [\d.]+\)", " ".join(plan.summary().split()))
+    assert re.search(
+        r"K-norm noise of the hull of what moves at O \(± [\d.]+ to [\d.]+\)", " ".join(plan.summary().split())
+    )

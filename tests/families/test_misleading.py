@@ -306,7 +306,7 @@ def of_table(loss: str, held: str = "x in table(age in 0..99)", more: str = "", 
         pytest.param(
             of_table("E[ ||O - sum(x.paid, by = {page})||^2 ]", "x in table(page in unknown, paid in [0, 1])"),
             {},
-            "sums of paid by keys that are unknown",
+            "solve takes one error of O",
             "list the keys: page in {a, b, c}",
             [("page in unknown", "page in {a, b, c}")],
             id="sums by unknown keys",

@@ -182,11 +182,12 @@ def test_multipliers_of_one_number_are_those_of_several() -> None:
     alone = solved_text(ONE.replace("{epsilon}-DP", line))["loss"]
     assert plan["loss"]["value"] == pytest.approx(2 * alone["value"], rel=1e-6)
     assert plan["loss"]["lower_bound"] == pytest.approx(2 * alone["lower_bound"], rel=1e-6)
-    assert plan["claims"]["bound"]["requirement"] == 0
+    (one_line,) = plan["claims"]["bound"]["differences"]
+    assert one_line["requirement"] == 0
     with pytest.raises(Refused):
         bound_of(GROUPS.replace("5-DP", line))
-    unit = ("claims", "bound", "multipliers", "unit")
-    assert not judge(json.dumps(mutate(plan, unit, "2^-10"))).ok
+    values = ("claims", "bound", "differences", 0, "law", "multipliers", "values", "unit")
+    assert not judge(json.dumps(mutate(plan, values, "1/1024"))).ok
 
 
 @pytest.mark.parametrize(("most", "loss"), [("1.95", 1.918104), ("1.92", 1.918104)])

@@ -95,7 +95,8 @@ privacy: O is (1, 1e-6)-DP wrt people, replacing one record
     assert few.verify().ok
     (block,) = few.model().blocks
     assert {name for name, domain in block.schema or () if isinstance(domain, Between)} == ends
-    assert few.loss.value == pytest.approx(whole.loss.value, rel=1e-4)
+    # of fewer cells the hull of what moves may be known, and its noise is less
+    assert few.loss.value <= whole.loss.value * (1 + 1e-4)
     data = {"a": [1, 2, 3, 4, 0] * 10, "b": [6, 5, 0, 1, 2] * 10}
     drawn = [p.run({"people": data}, randomness=SimulationRandomness(5)) for p in (whole, few)]
     spread = np.sqrt(whole.loss.value) if ends != {"b"} else 5

@@ -238,8 +238,10 @@ class Stated:
             except Refused:
                 continue
             found.append(Bound(stated, min(max(derived, 0.0), self.loss()), shows.among[0]))
-        # where they differ by next to nothing, what is about more mechanisms says more
-        return max(found, key=lambda one: one.value * (1 if one.narrow else BROADER), default=None)
+        # where they differ by next to nothing, what is about more mechanisms says more, and then what is shorter
+        values = [one.value * (1 if one.narrow else BROADER) for one in found]
+        best = [one for one, value in zip(found, values, strict=True) if value >= max(values) * (1 - 1e-9)]
+        return min(best, key=lambda one: len(one.witness), default=None)
 
     def _duals(self, dual: Dual) -> Iterator[dict[str, Any]]:
         """What a dual point proves: of all unbiased mechanisms, or of noise of any law under lines with a delta."""

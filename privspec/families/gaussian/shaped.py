@@ -42,6 +42,7 @@ from privspec.families.gaussian.release import (
     Candidate,
     in_whole_numbers,
     output_grid,
+    rounded_reconstruction,
     rounded_strategy,
 )
 from privspec.kernel.core.numbers import ZERO
@@ -50,6 +51,7 @@ from privspec.kernel.laws.knorm import LISTED as LISTED_NUMBERS
 from privspec.kernel.laws.knorm import Body, KNormBlocks, KNormHulls, KNormSwaps, contrasts, covariance_of
 from privspec.kernel.laws.laplace import Laplace
 from privspec.kernel.laws.law import Law
+from privspec.kernel.linear import BIAS, COUNT
 from privspec.problem.linear import short_denominator
 from privspec.solvers.programs import Array, Boxes, Indices, Pairs, Vectors
 
@@ -224,7 +226,8 @@ def _offered(
     system, size, quiet = problem.system, len(variances), list[Fraction]()
     outputs = system.target @ moves @ np.linalg.pinv(strategy.to_float() @ moves)
     left = system.target - outputs @ strategy.to_float()
-    left[np.abs(left) < STILL * np.abs(system.target).max()] = 0
+    # each answer in its own unit: one may count records beside another that adds up squares of money
+    left[np.abs(left) < STILL * np.abs(system.target).max(axis=1, keepdims=True)] = 0
     rows = _independent(left)
     if rows:
         still = left[rows] / np.abs(left[rows]).max(axis=1, keepdims=True)
@@ -240,6 +243,8 @@ def _offered(
     if law is None:
         return None
     deviations = np.sqrt(list(map(float, law.variances(len(strategy.integers), ZERO))))
+    if _off(system.target, outputs, strategy, deviations):
+        return None
     grid = on_points(strategy.unit) if whole else lattice(float(deviations.min()))
     place = Place(Laplace, "", strategy.to_float(), outputs, rule_of_vectors(problem))
     release = released(problem, place, strategy, law, (grid, output_grid(np.abs(outputs) @ deviations)), epsilons)
@@ -248,6 +253,19 @@ def _offered(
     name = "K-norm noise (hull of what moves" + (", in whole steps)" if whole else ")")
     words = name, "K-norm noise of the hull of what moves", "cones of a convex hull"
     return offered(problem, release, words, place.rule, bound, started)
+
+
+def _off(target: Array, outputs: Array, strategy: DyadicMatrix, deviations: Array) -> bool:
+    """Whether what rounding outputs leaves is more than nothing beside their noise, in exact numbers."""
+    exact = rounded_reconstruction(outputs)
+    bits = exact.exponent + strategy.exponent
+    whole = exact.integers.astype(object) @ strategy.integers.astype(object)
+    unit = Fraction(2) ** -bits
+    for row, wanted, size in zip(whole, target.tolist(), np.sqrt(outputs**2 @ deviations**2).tolist(), strict=True):
+        off = max((abs(unit * int(a) - Fraction(b)) for a, b in zip(row, wanted, strict=True)), default=ZERO)
+        if off * COUNT > Fraction(size) * BIAS / 2:
+            return True
+    return False
 
 
 def _below(one: DyadicMatrix, other: DyadicMatrix) -> DyadicMatrix:
