@@ -198,7 +198,7 @@ def test_pure_epsilon_for_several_observers(text: str, loss: float, tmp_path: Pa
 
 
 def test_the_press_and_the_auditors_under_pure_epsilon(tmp_path: Path) -> None:
-    """No unbiased mechanism is below the Gaussian optimum at 2 sinh(epsilon / 2); of noise more than twice it is known."""
+    """No unbiased mechanism is below the Gaussian optimum at 2 sinh(epsilon / 2); noise loses twice it and more."""
     text = template_text("two_observers")
     pure = Problem(text.replace("-GDP", "-DP")).solve()
     gaussian = Problem(text).solve(press_mu=2 * float(np.sinh(0.125)), audit_mu=2 * float(np.sinh(0.5)))

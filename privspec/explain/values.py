@@ -39,7 +39,7 @@ from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.kernel.points import NORM_OF, PointBlock, Points
 from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
-from privspec.kernel.selection import Drawn, Jointly, Peeled, Quantiles, Ranks, Selected, Where
+from privspec.kernel.selection import AtRanks, Drawn, Jointly, Peeled, Quantiles, Ranks, Selected, Where
 from privspec.model.reports import listing
 from privspec.problem.fitting import Done
 from privspec.stated import Stated
@@ -665,6 +665,11 @@ class SelectionFact(ValueFact):
         return isinstance(self.done, Drawn | Peeled)
 
     @property
+    def at_ranks(self) -> bool:
+        """Whether they are what stands at ranks that are off by noise."""
+        return isinstance(self.done, AtRanks)
+
+    @property
     def together(self) -> bool:
         """Whether they are drawn at once."""
         return isinstance(self.done, Jointly)
@@ -802,15 +807,18 @@ class SelectionFact(ValueFact):
         whole = share is None or share.denominator == 1
         unit = {"unit": facts.unit(block.output, self.each_off.text)}
         chance = Fraction(1) if self.family == "table" else 1 / self.done.base
+        step = "each further record" if self.at_ranks else "a step of a score"
         return {
             "at_worst": facts.loss is not None and block.cost.worst,
             "size": "".join(text for _, text in phrases("selection.size", unit, self)),
             "values_many": len(block.answers),
             "step": "one record" if share is None or whole else f"1/{share.denominator} of a record",
             "step_factor": f"{float(chance):.6g}",
-            "step_exactly": "" if self.family == "table" else f"; a step of a score has the chance {chance}",
+            "step_exactly": "" if self.family == "table" else f"; {step} has the chance {chance}",
             "chance_of_step": str(chance),
             "parts": self.steps if self.together else "",
+            "filled": self.done.filled if self.at_ranks else "",
+            "jitter": str(1 / self.done.jitter) if self.at_ranks else "",
             "records": "a secret number of records" if block.records is None else f"{count(block.records)} records",
             "one": 1,
         }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil, comb, factorial, floor, prod
 from typing import Any
 
@@ -30,11 +31,11 @@ from privspec.kernel.core.problem import (
     read_guarantees,
     wrong_person,
 )
-from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, frozen, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, frozen, read
 from privspec.kernel.core.tables import table_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import FAMILIES, PRECISION, ByScores, Target
-from privspec.kernel.laws.several import ByLargest, ByPeeling
+from privspec.kernel.laws.several import ByLargest, ByPeeling, ByRankNoise
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Accuracy, OneOutput, Promise, Question, judge_promises
 from privspec.kernel.rules import derive
@@ -477,6 +478,50 @@ class Jointly(ByChances):
 
 
 @frozen
+class AtRanks(ByChances):
+    """Quantiles of a public number of records at ranks that are off by one noise; then put in order.
+
+    Thresholds stand so many records from what is sought, from the one above the `middle` answer on: answers count as
+    `filled` records at least. `jitter`: 1 over the chance of a step of what moves all thresholds of one quantile.
+    """
+
+    FORM = family = rule = "rank_noise"
+
+    block: Selected
+    base: Fraction
+    jitter: Fraction
+    filled: Positive
+    middle: Whole
+    drops: bool = False
+    kept: ContributionBound | None = None
+
+    def __post_init__(self) -> None:
+        self.check()
+        block = self.block
+        if not isinstance(block.score, Ranks | Quantiles) or block.by or block.cost.worst or block.records is None:
+            raise Refused("is at ranks where none are sought, of groups, at the worst, or of a number that is a secret")
+        if self.jitter.numerator > FINEST or not 0 <= self.middle < block.size - 1:
+            raise Refused("has a middle that is no answer, or jitters of more binary places than are drawn")
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Those of the quantiles."""
+        score = self.block.score
+        return score.shares if isinstance(score, Quantiles) else (score.share,) if isinstance(score, Ranks) else ()
+
+    def thresholds(self, counts: list[int]) -> list[list[int]]:
+        """For each quantile how far each threshold is from it: above 0 where it is at or below the threshold."""
+        upto = list(accumulate(max(one, self.filled) for one in counts))
+        start, many = sum(counts[: self.middle + 1]) - upto[self.middle] + 1, sum(counts)
+        aims = [start - max(ceil(share * many), 1) for share in self.shares]
+        return [[aim + one for one in upto[:-1]] for aim in aims]
+
+    @property
+    def law(self) -> ByRankNoise:
+        return ByRankNoise(self.base, self.jitter, self.filled, len(self.shares), self.block.records or 0)
+
+
+@frozen
 class Peeled(ByChances):
     """The most frequent values one after another, each drawn by counts among those that are left."""
 
@@ -728,7 +773,7 @@ def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
         raise item.wrong("makes a number of records public, of which some are not kept")
 
 
-Executed = Drawn | Listed | Jointly | Peeled
+Executed = Drawn | Listed | Jointly | Peeled | AtRanks
 
 
 class SelectionRules(PriceableRules):
@@ -740,10 +785,10 @@ class SelectionRules(PriceableRules):
         (block,), data = frame.blocks, frame.data[0]
         found, drops = read(Selected, block), data.rule == "drop"
         _units(frame, found, block)
-        form = mechanism.form(*FAMILIES, *(kind.FORM for kind in (Listed, Jointly, Peeled)), tag=Listed.TAG)
+        form = mechanism.form(*FAMILIES, *(kind.FORM for kind in (Listed, Jointly, Peeled, AtRanks)), tag=Listed.TAG)
         if form == Listed.FORM:
             return read(Listed, mechanism, block=found, drops=drops)
-        kind = {Jointly.FORM: Jointly, Peeled.FORM: Peeled}.get(form, Drawn)
+        kind = {Jointly.FORM: Jointly, Peeled.FORM: Peeled, AtRanks.FORM: AtRanks}.get(form, Drawn)
         drawn: Executed = read(kind, mechanism, block=found, drops=drops, kept=data.kept)
         return drawn
 

@@ -17,7 +17,7 @@ from privspec.kernel.core.numbers import ZERO, exp_down, exp_up, sqrt_down
 from privspec.kernel.core.problem import Obligation, PlanUnderCheck
 from privspec.kernel.core.reading import JsonNode, Refused, frozen, read
 from privspec.kernel.measures import PURE, ZERO_CONCENTRATED, Measure
-from privspec.kernel.selection import Drawn, Jointly, Listed, Multipliers, Peeled, Selected, Witness, read_witness
+from privspec.kernel.selection import ByChances, Listed, Multipliers, Selected, Witness, read_witness
 from privspec.kernel.selection import least as least_of
 from privspec.kernel.tables import TableBound, contrasts, lagrangian
 from privspec.kernel.tables_forms import Task
@@ -256,7 +256,7 @@ class SelectionCurve(Curve):
 def _proofs(curve: Curve, witnesses: Witnesses) -> tuple[Selected, list[tuple[Fraction, Witness]]]:
     """The block of a selection, and what is proved of it at epsilons, in their order."""
     found, drawn = list[tuple[Fraction, Witness]](), curve.part.executed
-    assert isinstance(drawn, Drawn | Listed | Jointly | Peeled)
+    assert isinstance(drawn, ByChances | Listed)
     for share, claims in sorted([(curve.own, curve.part.case.claims), *witnesses], key=lambda pair: pair[0]):
         (bound,) = claims.fields(optional=("bound",))
         if not bound.absent and curve.kind == "epsilon":

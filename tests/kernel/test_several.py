@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
-from math import log
+from math import ceil, log
 
+import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from privspec.api import Problem
+from privspec.families.selection.one_noise import OneNoise
 from privspec.kernel.changes import Records
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.exponential import Target, steps_of
-from privspec.kernel.laws.several import ByLargest, ByPeeling
+from privspec.kernel.laws.several import ByLargest, ByPeeling, ByRankNoise
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import behind
 from privspec.model.voting import Lottery
+from privspec.noise.samplers import SimulationRandomness
 from tests.kernel.test_selection import every_table, neighbours, refused
 from tests.plans import solved_text
 
@@ -114,7 +119,107 @@ def test_a_person_with_few_records_of_each_value_counts_as_those(each):
     assert float(loss.figure("epsilon")) == pytest.approx(2 * each * log(BASE))
 
 
+REACH = np.arange(-90, 91)
+
+
+def of_one_noise(counts, shares, base, jitter, filled, middle):
+    """What is passed at ranks that are off by one noise, as the note says it, in doubles; by plain code."""
+    size, total = len(counts), sum(counts)
+    long = [max(one, filled) for one in counts]
+    upto = [sum(counts[: middle + 1]) + sum(long[: i + 1]) - sum(long[: middle + 1]) for i in range(size - 1)]
+    rows = [[one - max(ceil(share * total), 1) + 1 for one in upto] for share in shares]
+    noise = np.array([float(base) ** -abs(int(g)) for g in REACH])
+    noise /= noise.sum()
+
+    def below(place):  # the noise and a uniform place up to the next whole number
+        return float(sum(p * min(max(place - g, 0.0), 1.0) for g, p in zip(REACH, noise, strict=True)))
+
+    if len(rows) == 1:
+        ends = [0.0, *map(below, rows[0]), 1.0]
+        return {(i,): ends[i + 1] - ends[i] for i in range(size)}
+    own = np.array([float(jitter) ** -abs(int(y)) for y in REACH])
+    own /= own.sum()
+    passed = [[[own[x - e > REACH].sum() for e in row] for x in REACH] for row in rows]
+    chances = [-np.diff(np.array(row), axis=1, prepend=1.0, append=0.0) for row in passed]
+    weights = {}
+    for choice in product(range(size), repeat=len(rows)):
+        weights[choice] = np.prod([chances[j][:, c] for j, c in enumerate(choice)], axis=0)
+    last = len(rows) * (size - 1)
+    by_number = [sum(w for c, w in weights.items() if sum(c) == s) for s in range(last + 1)]
+    places = [(np.sum(by_number[: s + 1], axis=0) - (REACH <= 0)).sum() for s in range(last)]
+    ends = [0.0, *map(below, places), 1.0]
+    found = {}
+    for choice, own_weights in weights.items():
+        s = sum(choice)
+        part = own_weights.sum() / by_number[s].sum() if 0 < s < last else 1.0
+        found[choice] = (ends[s + 1] - ends[s]) * part
+    assert sum(found.values()) == pytest.approx(1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shares", "filled", "base", "jitter"),
+    [
+        (("1/2",), 1, "2", "1"),
+        (("1/3",), 3, "2", "1"),
+        (("1",), 2, "3/2", "1"),
+        (("1/4", "3/4"), 1, "2", "3/2"),
+        (("1/4", "3/4"), 3, "3/2", "2"),
+        (("1/2", "2/3"), 2, "2", "2"),
+        (("1/4", "1/2", "3/4"), 2, "2", "3/2"),
+        (("0", "1/2", "1"), 1, "3/2", "2"),
+    ],
+)
+@pytest.mark.parametrize("middle", [0, 1])
+def test_one_noise_lets_through_what_is_derived_at_most(shares, filled, base, jitter, middle):
+    """All tables of four records of three values, and all their neighbours."""
+    base, jitter, each = Fraction(base), Fraction(jitter), tuple(map(Fraction, shares))
+    pairs = list(neighbours(3, 4, False, 4))
+    tables = {table for pair in pairs for table in pair}
+    laws = {table: of_one_noise(table, each, base, jitter, filled, middle) for table in tables}
+    loss = ByRankNoise(base, jitter, filled, len(each), 4).let_through(Records(1, False, 1))
+    worst = max(max(log(laws[a][o] / laws[b][o]) for o in laws[a]) for a, b in pairs)
+    derived = float(loss.figure("epsilon"))
+    assert 0.4 * log(base) < worst <= derived * (1 + 1e-9)
+    assert derived == pytest.approx(log(base) + len(each) // 2 * log(jitter) + len(each) * log(1 + 1 / filled))
+    twice = ByRankNoise(base, jitter, filled, len(each), 4).let_through(Records(2, False, 2))
+    assert float(twice.figure("epsilon")) == pytest.approx(2 * derived)
+
+
+@pytest.mark.parametrize(("shares", "jitter"), [(("1/3",), "1"), (("1/4", "3/4"), "3/2"), (("1/4", "1/2", "3/4"), "2")])
+def test_one_noise_is_drawn_as_it_is_judged(shares, jitter):
+    """Of a plan's thresholds: draws have the chances of plain code."""
+    counts, each = (3, 1, 0, 4), tuple(map(Fraction, shares))
+    law = of_one_noise(counts, each, BASE, Fraction(jitter), 2, 1)
+    # above the second answer as they are, the others of two records at least: 4 at or below it
+    rows = tuple(tuple(place + 1 - max(ceil(share * 8), 1) for place in (2, 4, 6)) for share in each)
+    draw, random, many = OneNoise(BASE, Fraction(jitter), rows), SimulationRandomness(2), 700
+    seen = Counter(tuple(draw.draw(random)) for _ in range(many))
+    often = {one: chance * many for one, chance in law.items() if chance * many > 5}
+    rest = many - sum(often.values())
+    observed, expected = [seen[one] for one in often], list(often.values())
+    if rest > 1:
+        observed, expected = [*observed, many - sum(observed)], [*expected, rest]
+    assert chisquare(observed, np.array(expected) * sum(observed) / sum(expected)).pvalue > 1e-4
+
+
 def test_laws_that_are_none_are_refused():
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, Fraction(1), 1, 2, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 1, 1, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 0, 2, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 1, 2, 4).let_through(Records(1, True, 1))
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, Fraction(1), 1, 2, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 1, 1, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 0, 2, 4)
+    with pytest.raises(Refused):
+        ByRankNoise(BASE, BASE, 1, 2, 4).let_through(Records(1, True, 1))
     with pytest.raises(Refused):
         ByLargest(BASE, (Target(Fraction(1, 2), 0),), (0,), None)
     with pytest.raises(Refused):
@@ -144,7 +249,7 @@ privacy: pages is 1-DP wrt visits, adding or removing one record
 
 
 def test_forged_quantiles_are_refused():
-    plan = solved_text(QUANTILES)
+    plan = solved_text(QUANTILES + "options: noise family exponential\n")
     base, block = Fraction(plan["mechanism"]["base"]), ("problem", "blocks", 0)
     refused(
         plan,
@@ -165,6 +270,33 @@ def test_forged_quantiles_are_refused():
             (("claims", "bound", "each"), plan["claims"]["bound"]["each"][:2], ""),
             (("loss", "lower_bound"), plan["loss"]["lower_bound"] * 1.01, ""),
             (("loss", "value"), plan["loss"]["lower_bound"] * 0.99, ""),
+            (("guarantees", 0, "achieved", "epsilon"), "0.5", "the plan states"),
+        ),
+    )
+
+
+def test_forged_noise_on_ranks_is_refused():
+    plan = solved_text(QUANTILES.replace("^300", "^30000").replace("0..9", "0..5").replace("9, 0.4", "5, 0.4"))
+    mechanism, block = plan["mechanism"], ("problem", "blocks", 0)
+    assert mechanism["family"] == "rank_noise"
+    base, jitter = Fraction(mechanism["base"]), Fraction(mechanism["jitter"])
+    unit = ("problem", "obligations", 0, "units", 0)
+    refused(
+        plan,
+        (
+            (("mechanism", "base"), str(Fraction(base.numerator, base.denominator - 2**20)), "the plan states"),
+            (("mechanism", "jitter"), str(Fraction(jitter.numerator, jitter.denominator - 2**30)), "the plan states"),
+            (("mechanism", "jitter"), "1", "has jitters of one quantile, or none of several"),
+            (("mechanism", "filled"), mechanism["filled"] - 1, "the plan states"),
+            (("mechanism", "filled"), 0, ""),
+            (("mechanism", "middle"), 5, "has a middle that is no answer"),
+            (("mechanism", "middle"), -1, ""),
+            (("mechanism", "family"), "joint", ""),
+            ((*unit, "adding"), True, ""),
+            ((*block, "records"), None, ""),
+            ((*block, "score"), {"form": "leaders", "values": 2}, ""),
+            ((*block, "score", "shares"), ["0.25", "0.5", "0.75", "1"], "the plan states"),
+            ((*block, "cost", "worst"), True, ""),
             (("guarantees", 0, "achieved", "epsilon"), "0.5", "the plan states"),
         ),
     )

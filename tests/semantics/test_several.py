@@ -23,6 +23,7 @@ background:
   people.sex ~ uniform
 loss: E[ ||q - quantiles(people.age, [1/4, 1/2, 9/10]{where})||_1 ]
 privacy: q is 1-DP wrt people, {relation}
+options: noise family exponential
 """
 TOP = """
 variables:

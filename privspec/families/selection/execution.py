@@ -20,13 +20,14 @@ from privspec.execute.family import BlockMechanism, BlockSecret, Drawn, RunConte
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
+from privspec.families.selection.one_noise import OneNoise
 from privspec.families.voting.execution import sampler
 from privspec.kernel.core.linear import InputLayout
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import Data
 from privspec.kernel.laws.voting import BY_NAME
+from privspec.kernel.selection import AtRanks, Executed, Jointly, Listed, Peeled, Selected, Where, tables_of
 from privspec.kernel.selection import Drawn as DrawnOnce
-from privspec.kernel.selection import Executed, Jointly, Listed, Peeled, Selected, Where, tables_of
 from privspec.model.voting import Lottery
 from privspec.noise.samplers import Randomness
 
@@ -239,16 +240,18 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
     def places(self, randomness: Randomness) -> list[int]:
         """The places of answers, one after another."""
         drawn = self.mechanism.executed
-        if isinstance(drawn, Jointly):
+        if isinstance(drawn, Jointly | AtRanks):
             return sorted(self.joint.draw(randomness))
         if isinstance(drawn, Peeled):
             return peel(drawn, self.content[0], randomness)
         return [draw(randomness) for draw in self.samplers]
 
     @cached_property
-    def joint(self) -> JointDraw:
+    def joint(self) -> JointDraw | OneNoise:
         """What draws all quantiles at once."""
         drawn = self.mechanism.executed
+        if isinstance(drawn, AtRanks):
+            return OneNoise(drawn.base, drawn.jitter, tuple(map(tuple, drawn.thresholds(self.content[0]))))
         assert isinstance(drawn, Jointly)
         return JointDraw.of(drawn.base, drawn.scores(self.content[0]))
 

@@ -36,6 +36,7 @@ from privspec.families.decision import (
 )
 from privspec.families.family import Settings
 from privspec.families.selection.made_up import NODES, SEED, profiles, simulated
+from privspec.families.selection.noised import at_ranks, noised
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.laws.exponential import Target, steps_of
@@ -45,9 +46,11 @@ from privspec.kernel.selection import (
     CLASSES,
     LISTED,
     NOTE,
+    AtRanks,
     Drawn,
     Executed,
     Jointly,
+    Leaders,
     Listed,
     Peeled,
     Quantiles,
@@ -128,8 +131,8 @@ def exact(laws: NDArray[np.float64]) -> Grid:
 
 
 Array = NDArray[np.float64]
-ByChance = Drawn | Jointly | Peeled
-D = TypeVar("D", bound=Drawn | Jointly | Peeled)
+ByChance = Drawn | Jointly | Peeled | AtRanks
+D = TypeVar("D", bound=Drawn | Jointly | Peeled | AtRanks)
 Bounded = tuple[dict[str, Any], float]
 """A witness, and what it proves of every mechanism, rounded down."""
 BITS = 40
@@ -150,8 +153,10 @@ FINE_RECORDS, FAR_RECORDS = 0.45, 3.2
 """Deviations of the number of records between those at which chances are worked out, and up to the last of them."""
 NEGLIGIBLE = 2e-3
 """Thresholds are left out that are near what is sought by so much less often than the first."""
-BY_CHANCE = 5.0
-"""Standard errors by which a mean over simulated tables may be below what is proved of it."""
+BY_CHANCE, ABOVE = 5.0, 1e-5
+"""Standard errors by which a mean over simulated tables may be below what is proved; how much above it is put then."""
+SOME = 5
+"""One table in so many says which noise on ranks is worked out at all of them."""
 NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
 
 
@@ -181,6 +186,9 @@ class Tried:
             return f"a table of {len(self.drawn.term.rows)} laws"
         if isinstance(self.drawn, Jointly):
             return "one draw of all quantiles"
+        if isinstance(self.drawn, AtRanks):
+            own = f", answers of at least {self.drawn.filled} records"
+            return f"one noise on all ranks{own}" if self.drawn.block.several else f"noise on the rank{own}"
         if isinstance(self.drawn, Peeled):
             return f"peeling by {NAMES[self.drawn.draw]}"
         target, score = self.drawn.target, self.drawn.block.score
@@ -243,11 +251,11 @@ class Selections:
 
 
 def _at_least(best: Tried, bound: Bounded | None) -> float:
-    """A mean over simulated tables; no less than what is proved, where chance may well have put it below.
+    """A mean over simulated tables; above what is proved, where chance may well have put it below.
 
-    Farther below one of the two is wrong, and the check refuses the plan.
+    Farther below one of the two is wrong, and the check refuses the plan. No such mean is called optimal.
     """
-    proved = 0.0 if bound is None else bound[1]
+    proved = 0.0 if bound is None else bound[1] * (1 + ABOVE)
     return proved if best.loss < proved <= best.loss + BY_CHANCE * (best.error or 0.0) else best.loss
 
 
@@ -334,8 +342,11 @@ def targets(system: System) -> Iterator[Target | None]:
 
 def attempts(system: System) -> Iterator[Tried]:
     """Every mechanism at the largest base that the lines allow, with its loss."""
+    kept, drops = system.data.kept, system.data.rule == "drop"
+    ranked = [calibrated(one, system.lines) for one in at_ranks(system.block, system.lines, drops=drops, kept=kept)]
+    ranked = _promising(system.block, [one for one in ranked if one.base > 1])
     if system.block.several:
-        yield from valued(system, [calibrated(one, system.lines) for one in of_several(system)])
+        yield from valued(system, [*(calibrated(one, system.lines) for one in of_several(system)), *ranked])
         return
     found = [calibrated(one, system.lines) for one in mechanisms(system)]
     score = system.block.score
@@ -345,7 +356,17 @@ def attempts(system: System) -> Iterator[Tried]:
     tables = listed(system.block, system.lines, drops=system.data.rule == "drop")
     if tables is not None:
         yield Tried(tables[0], float(tables[0].loss()), None, tables[1])
-    yield from valued(system, found, exactly=tables is not None)
+    yield from valued(system, found if tables else [*found, *ranked], exactly=tables is not None)
+
+
+def _promising(block: Selected, found: list[AtRanks]) -> list[AtRanks]:
+    """The one of them that costs least at some of the tables, if there is any."""
+    if not found:
+        return []
+    made = simulated(block)
+    tables, often = made.tables[::SOME], made.often[::SOME]
+    each = [all_costs(part, tables) for part in block.singly]
+    return [min(found, key=lambda one: float(noised(one, tables, each) @ often))]
 
 
 def expecting(system: System, plain: Drawn) -> Iterator[Drawn]:
@@ -390,10 +411,12 @@ def valued(system: System, found: Sequence[ByChance], *, exactly: bool = False) 
                 yield Tried(one, float(value), None)
         return
     made = simulated(block)
-    prices = [] if block.several else all_costs(block, made.tables)
+    each = [] if isinstance(block.score, Leaders) else [all_costs(part, made.tables) for part in block.singly]
     for one in found:
         if isinstance(one, Drawn):
-            costs = expected(one, made.tables, prices).reshape(-1, block.groups).sum(axis=1)
+            costs = expected(one, made.tables, each[0]).reshape(-1, block.groups).sum(axis=1)
+        elif isinstance(one, AtRanks):
+            costs = noised(one, made.tables, each)
         else:
             costs = together(one, made.tables) if isinstance(one, Jointly) else peeled(one, made.tables)
         costs = costs * made.often

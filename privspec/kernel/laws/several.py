@@ -1,8 +1,9 @@
-"""Several answers by the scores of one table: quantiles all at once, the most frequent ones one after another.
+"""Several answers of one table: quantiles all at once, the most frequent ones one after another.
 
 Answers of several quantiles are drawn together, in proportion to base^-(the largest of their scores): one record moves
 the largest score by no more than the largest reach, whatever their number. The most frequent ones are peeled: each is
 drawn among those that are left, and what the draws let through adds up (noise/notes/scores.md, sections 8 and 9).
+Quantiles are also found at ranks that are off by one noise, with answers of few records filled up (section 10).
 """
 
 from __future__ import annotations
@@ -51,6 +52,36 @@ class ByLargest(Choice):
         with ctx.workprec(PRECISION):
             epsilon = max(end((ball(self.base).log() * (2 * reach * change.count)).upper()), ZERO)
         return Loss(factors=(BoundedRange(epsilon, epsilon),))
+
+
+@frozen
+class ByRankNoise(Choice):
+    """The answers at so many `values` ranks of `records` in public: one noise, a step of which has the chance 1 / base.
+
+    Rows of thresholds are jittered, by steps of the chance 1 / jitter; answers count as `filled` records at least.
+    """
+
+    base: Fraction
+    jitter: Fraction
+    filled: int
+    values: int
+    records: int
+    notes = ("scores",)
+
+    def __post_init__(self) -> None:
+        if min(self.base, self.jitter) < 1 or min(self.filled, self.values, self.records) < 1:
+            raise Refused("draws by no law that is known")
+        if (self.values > 1) != (self.jitter > 1):
+            raise Refused("has jitters of one quantile, or none of several")
+
+    def let_through(self, change: Change) -> Loss:
+        """A record that is replaced moves all thresholds one way, by a record or none, and leaves one answer."""
+        if not isinstance(change, Records) or change.adding:
+            raise Refused("is drawn at ranks of a public number of records, and nothing is known of such a change")
+        with ctx.workprec(PRECISION):
+            filled = (1 + 1 / ball(Fraction(self.filled))).log() * self.values
+            each = ball(self.base).log() + ball(self.jitter).log() * (self.values // 2) + filled
+            return Loss(factors=(Response(max(end((each * change.count).upper()), ZERO)),))
 
 
 @frozen
