@@ -21,7 +21,7 @@ TOKENS = {
     "editor": 6_426,
     "execute": 87_322,
     "explain": 82_293,
-    "families": 234_787,
+    "families": 234_798,
     "functions": 16_850,
     "kernel": 160_259,
     "language": 29_141,

@@ -17,7 +17,7 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
-from privspec.kernel.worth.shifts import ADDITIVE, EVERY, OF_PURE, SCOPE, ByLaw, Outside, least, shown
+from privspec.kernel.worth.shifts import ADDITIVE, EVERY, SCOPE, ByLaw, Outside, least, shown
 from tests.plans import dense, mutate, resign, solved_text
 
 NUMBER = """
@@ -163,7 +163,8 @@ privacy: O is {amount}-DP wrt people, {neighbours}
     [
         ("1", "adding or removing one record", EVERY, "optimal"),
         ("1", "replacing one record", EVERY, "feasible"),
-        ("(1, 1e-9)", "adding or removing one record", OF_PURE[EVERY], "optimal"),
+        # a delta allows mechanisms of no pure epsilon: these are bounded as well, by next to as much
+        ("(1, 1e-9)", "adding or removing one record", EVERY, "optimal"),
     ],
 )
 def test_no_mechanism_of_any_kind_has_better_counts(amount: str, neighbours: str, among: str, status: str) -> None:
@@ -174,7 +175,8 @@ def test_no_mechanism_of_any_kind_has_better_counts(amount: str, neighbours: str
     assert plan["status"] == status
     assert plan["loss"]["among"] == among
     if neighbours.startswith("adding"):
-        assert plan["loss"]["lower_bound"] == pytest.approx(4 * 2 * exp(1) / (exp(1) - 1) ** 2, rel=1e-9)
+        most = 1e-9 if amount == "1" else 1e-6
+        assert plan["loss"]["lower_bound"] == pytest.approx(4 * 2 * exp(1) / (exp(1) - 1) ** 2, rel=most)
 
 
 def test_the_least_square_of_a_law_of_pure_epsilon() -> None:
