@@ -35,7 +35,6 @@ from privspec.explain.messages import phrase, phrases, tabled
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.kernel.keys import Added, KeyBlock
 from privspec.kernel.laws.knorm import root_up
-from privspec.kernel.laws.laplace import laplace_variance
 from privspec.kernel.means import Listed, MeanBlock, Means
 from privspec.kernel.points import NORM_OF, PointBlock, Points
 from privspec.kernel.reports import CellBlock, FrequencyBlock, Sets
@@ -592,17 +591,15 @@ class KeyFact(ValueFact):
     @property
     def noise(self) -> list[tuple[Added, float]]:
         """What stands beside the keys, with the standard deviation of the noise in each of its numbers."""
-        pairs = zip(self.block.added, self.done.scales, strict=True)
-        return [(one, float(self.block.unit(one)) * sqrt(laplace_variance(scale, Fraction(1)))) for one, scale in pairs]
+        return [(one, sqrt(self.done.variance(one, scale))) for one, scale in self.done.sums]
 
     @property
     def scales(self) -> str:
         """How large that noise is, as it is drawn."""
-        pairs = zip(self.block.added, self.done.scales, strict=True)
         return listing(
             [
                 f"{rounded(float(scale)).text} steps of {exact(self.block.unit(one)).text} in {listing(one.outputs)}"
-                for one, scale in pairs
+                for one, scale in self.done.sums
             ]
         )
 

@@ -129,6 +129,11 @@ class Added:
         return tuple(name for name in (self.each, self.rest, self.whole) if name is not None)
 
     @property
+    def together(self) -> str | None:
+        """The output with one number, of several keys together."""
+        return self.rest or self.whole
+
+    @property
     def farthest(self) -> Fraction:
         """As far as one record more or less moves a sum at most."""
         return max(abs(self.lower), abs(self.upper))
@@ -246,28 +251,30 @@ class Keys(OneOutput):
 
     @property
     def term(self) -> Shown:
-        pairs = zip(self.block.added, self.scales, strict=True)
-        beside = tuple(Beside(one.outputs, one.farthest / self.block.unit(one) / scale) for one, scale in pairs)
+        beside = tuple(Beside(one.outputs, one.farthest / self.block.unit(one) / scale) for one, scale in self.sums)
         return Shown(self.block.output, self.law, beside)
 
     def loss(self) -> Fraction:
         return self.error(self.block) + sum(self.costs(), ZERO)
 
+    @property
+    def sums(self) -> list[tuple[Added, Fraction]]:
+        """What stands beside keys, each with the scale of its noise."""
+        return list(zip(self.block.added, self.scales, strict=True))
+
+    def variance(self, one: Added, scale: Fraction) -> Fraction:
+        """Of the noise in each of its numbers."""
+        return laplace_variance(scale, Fraction(1)) * self.block.unit(one) ** 2
+
     def costs(self) -> list[Fraction]:
         """What the errors of the sums cost, one by one."""
-        return [
-            self._cost(one, scale, cost)
-            for one, scale in zip(self.block.added, self.scales, strict=True)
-            for cost in one.costs
-        ]
+        return [self._cost(one, scale, cost) for one, scale in self.sums for cost in one.costs]
 
     def _cost(self, one: Added, scale: Fraction, cost: Cost) -> Fraction:
         """That of noise; and in sums by key those of a key that is hidden, which count as 0."""
-        power, unit = POWERS[cost.error], self.block.unit(one)
-        noise = laplace_variance(scale, Fraction(1)) if power == 2 else laplace_size(scale)
-        noise *= unit**power
-        hides = cost.output == one.each
-        kept = self.kept() if hides else [Fraction(1)]
+        power = POWERS[cost.error]
+        noise = self.variance(one, scale) if power == 2 else laplace_size(scale) * self.block.unit(one)
+        kept = self.kept() if cost.output == one.each else [Fraction(1)]
         errors = [share * noise + (1 - share) * (n * one.farthest) ** power for n, share in enumerate(kept, 1)]
         return self.block.averaged(cost, errors, noise)
 

@@ -44,6 +44,7 @@ WORDS = {
     "squared": "the mean squared error of the count of a key, that of a hidden one being 0",
 }
 OFF = {"absolute": "absolute error", "squared": "squared error"}
+COUNTED = ("count", "histogram", "sum")
 FINE = 2**20
 """At least so many steps lie between the ends of a column that is added up and has no steps of its own."""
 MEASURES = (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED)
@@ -71,9 +72,9 @@ def _sum_words(block: KeyBlock, one: Added) -> Iterator[str]:
     ends = f"clipped to {show(one.lower)} to {show(one.upper)}"
     if one.each is not None:
         yield f"{one.each} has the sum of {one.column}, {ends}, of every key that {block.output} shows."
-    if one.rest is not None or one.whole is not None:
+    if one.together is not None:
         what = "how many records" if one.column is None else f"the sum of {one.column}, {ends}, that"
-        yield f"{one.rest or one.whole} has {what} all {'other ' * bool(one.rest)}keys have together."
+        yield f"{one.together} has {what} all {'other ' * bool(one.rest)}keys have together."
     for cost in one.costs:
         hidden = ", that of a hidden key being 0" if cost.output == one.each else ""
         times = f"{show(cost.weight)} times " if cost.weight != 1 else ""
@@ -145,6 +146,7 @@ def _parts(model: Model, expr: syntax.Expr) -> tuple[GraphNode, Error, list[Erro
             raise _unknown_error(model, model.outputs[0], expr, "the loss")
         found.append((one[0], Error(term, *one[1])))
     keys = [one for one in found if one[1].added is None]
+    sums = [(node, error, error.added) for node, error in found if error.added is not None]
     if len(keys) != 1:
         raise _unknown_error(model, model.outputs[0], expr, "the loss")
     ((output, loss),) = keys
@@ -153,11 +155,9 @@ def _parts(model: Model, expr: syntax.Expr) -> tuple[GraphNode, Error, list[Erro
         message = f"the loss has no term about {missing[0].name}"
         hint = f"add worst[ mean(|{missing[0].name} - sum({model.inputs[0].name}.column, by = {{...}})|) ]"
         raise Failure("PS0504", missing[0].span, message, help=hint)
-    others = [error for node, error in found if node is not output]
-    strange = [one.added for one in others if one.added is not None and one.added.shown not in (None, output.name)]
-    if strange or len(others) + 1 < len(found):
+    if any(node is output or added.shown not in (None, output.name) for node, _, added in sums):
         raise _unknown_error(model, output, expr, "the loss")
-    return output, loss, others
+    return output, loss, [error for _, error, _ in sums]
 
 
 def _added(table: Table, sums: Sequence[Error]) -> tuple[tuple[Added, ...], int]:
@@ -332,21 +332,23 @@ def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, 
     if error is None or size.each is not None:
         return None
     for other in beside_output(size.error, output.name):
-        if size.function == "mean" and (found := _question(model, other, ("count", "histogram"))) is not None:
-            return error, found, None
-        if size.function == "mean" and (found := _question(model, other, ("sum",))) is not None:
-            return None if (column := _column_of(found)) is None else (error, found, Sum(output.name, column, "each"))
-        if size.function is None and (found := _question(model, other, ("count", "sum"))) is not None:
-            column = _column_of(found) if found.function == "sum" else None
-            if GROUPS in _settings(found) or (column is None and found.function == "sum"):
-                return None
+        found, shown = _question(model, other, (*COUNTED, "others")), None
+        if found is not None and found.function == "others":
+            first, inner = found.arguments
+            shown = first.id if isinstance(first, syntax.Name) else ""
+            found = _question(model, inner, COUNTED)
+        if found is None:
+            continue
+        adds = found.function == "sum"
+        column = _column_of(found) if adds else None
+        if adds and column is None:
+            continue
+        if size.function == "mean" and shown is None:
+            return error, found, Sum(output.name, column, "each") if adds else None
+        if size.function is None and shown is not None:
+            return error, found, Sum(output.name, column, "rest", shown)
+        if size.function is None and GROUPS not in _settings(found) and found.function != "histogram":
             return error, found, Sum(output.name, column, "whole")
-        match _question(model, other, ("others",)):
-            case syntax.Call(arguments=(syntax.Name(id=shown), inner)) if size.function is None:
-                found = _question(model, inner, ("count", "histogram", "sum"))
-                column = None if found is None or found.function != "sum" else _column_of(found)
-                if found is not None and (column is not None or found.function != "sum"):
-                    return error, found, Sum(output.name, column, "rest", shown)
     return None
 
 

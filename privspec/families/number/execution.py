@@ -63,7 +63,7 @@ def read_counts(block: KeyBlock, said: Data, data: Mapping[str, Any], circumstan
     """
     name, columns = block.source, block.columns
     source, kept = located(name, given_for(name, data)), said.kept
-    added = [one for place, one in enumerate(block.added) if place == _first(block, one.column)]
+    added = list(_columns(block).values())
     attributes = (*map(_attribute, columns), *map(_numbers, added))
     person = None if kept is None else kept.person
     asked = Statistic(name, attributes, block.steps, person, said.derived)
@@ -156,9 +156,9 @@ def _attribute(column: KeyColumn) -> Attribute:
     return Attribute(column.name, column.values or ("",))
 
 
-def _first(block: KeyBlock, column: str | None) -> int | None:
-    """The place of the first sum of a column."""
-    return None if column is None else next(i for i, one in enumerate(block.added) if one.column == column)
+def _columns(block: KeyBlock) -> dict[str, Added]:
+    """The columns that are added up, in order, each with a sum of it."""
+    return {one.column: one for one in reversed(block.added) if one.column is not None}
 
 
 def _numbers(one: Added) -> Attribute:
@@ -217,8 +217,7 @@ class KeyMechanism(BlockMechanism[Keys, dict[Key, Sums]]):
     def nothing(self) -> dict[Key, Sums]:
         """One key that is shown as often as not, its numbers at their lower ends."""
         half = next(n for n, chance in enumerate(self.executed.kept(), 1) if 2 * chance >= 1)
-        columns = {one.column for one in self.executed.block.added if one.column is not None}
-        return {("",): (half, *(0 for _ in columns))}
+        return {("",): (half, *(0 for _ in _columns(self.executed.block)))}
 
 
 class KeySecret(BlockSecret[KeyMechanism, dict[Key, Sums]]):
@@ -243,16 +242,16 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, Sums]]):
             if one.each is not None:
                 each = dict(zip(shown, drawn[one.each], strict=True))
                 found += [float(each.get(key, 0)) for key in self.content]
-            if (together := one.rest or one.whole) is not None:
-                found += map(float, drawn[together])
+            if one.together is not None:
+                found += map(float, drawn[one.together])
         return found
 
     def sums(self, shown: Sequence[Key], randomness: Randomness) -> dict[str, list[Fraction]]:
         """Noisy sums of the keys that are shown, in their order, that of all others, and that of all."""
         keys, listed, found = self.mechanism.executed, set(shown), dict[str, list[Fraction]]()
-        columns = list(dict.fromkeys(one.column for one in keys.block.added if one.column is not None))
-        for one, scale in zip(keys.block.added, keys.scales, strict=True):
-            unit, place = keys.block.unit(one), 1 + columns.index(one.column) if one.column is not None else None
+        columns = list(_columns(keys.block))
+        for one, scale in keys.sums:
+            unit, place = keys.block.unit(one), None if one.column is None else 1 + columns.index(one.column)
             low = int(one.lower / unit)
             # of every key how many records, each at the lower end, and the steps above it
             steps = {key: own[0] * low + (0 if place is None else own[place]) for key, own in self.content.items()}
@@ -287,18 +286,12 @@ class KeySecret(BlockSecret[KeyMechanism, dict[Key, Sums]]):
             if one.each is not None:
                 released[one.each] = np.array(list(map(float, drawn[one.each])))
                 named[one.each] = labels
-            if (together := one.rest or one.whole) is not None:
-                released[together] = np.array(float(drawn[together][0]))
-        sizes = self._sizes()
+            if one.together is not None:
+                released[one.together] = np.array(float(drawn[one.together][0]))
+        keys = self.mechanism.executed
+        sizes = {name: sqrt(keys.variance(*one)) for one in keys.sums for name in one[0].outputs}
         errors = {name: np.full(released[name].shape, size) for name, size in sizes.items()}
         return Drawn(released, "1" if block.counts and not block.added else None, labels=named, deviations=errors)
-
-    def _sizes(self) -> dict[str, float]:
-        """The standard deviation of the noise in each number of an output that has sums."""
-        keys = self.mechanism.executed
-        pairs = list(zip(keys.block.added, keys.scales, strict=True))
-        size = {one: float(keys.block.unit(one)) * sqrt(laplace_variance(scale, Fraction(1))) for one, scale in pairs}
-        return {name: size[one] for one in size for name in one.outputs}
 
 
 def _words(texts: Sequence[str]) -> NDArray[Any]:
