@@ -603,7 +603,7 @@ def check_of(measure: str) -> Callable[[Case, Accuracy, Made, Path], None]:
 TOLD = re.compile(
     r"counts? as|are left out|is shortened to|So differences below|They add up to|ticket|drawn by lot|changed at random"
     r"|flips a coin|is listed only if|almost never listed|least half are listed|of 100 choices|any one of your"
-    r"|worked out afterwards"
+    r"|worked out afterwards|odds above count two draws"
     r"|you as one|The published values? (?:is|are)"
 )
 """Sentences of that section with figures that are no errors: limits, rules of lotteries, what is drawn."""
